@@ -22,7 +22,8 @@ class Cluster:
         timeout_seconds: A node that does not answer for this long is lost (3 s suffice if its peers
             report broken connections). So is a node that a MapReduce awaits twice as long without
             any progress; set more than a function needs for one batch.
-        connections: From each node to each other (MapReduce only).
+        connections: From each node to each other; by default as many in all as a node has cores
+            (MapReduce only).
         weights: Each node's share of the partitions; equal by default (MapReduce only).
         durability: What protects the output from the loss of a node (MapReduce only). ``none``:
             its share is computed again while the job runs, and is gone afterwards. ``replicated``:
@@ -35,7 +36,7 @@ class Cluster:
     address: str = "auto"
     nodes: int | None = None
     timeout_seconds: float = 60.0
-    connections: int = 1
+    connections: int | None = None
     weights: Mapping[str, float] | None = None
     durability: str | None = None
     on_nodes: Callable[[NodeLabels], None] = lambda _: None

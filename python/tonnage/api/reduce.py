@@ -95,7 +95,8 @@ def reduce(
 
 
 def _reduce_on_cluster(cluster: Cluster, spec: ReduceSpec, on_progress: OnRound) -> ReduceResult:
-    if cluster.weights is not None or cluster.durability is not None or cluster.connections != 1:
+    of_mapreduce = cluster.weights, cluster.durability, cluster.connections
+    if any(each is not None for each in of_mapreduce):
         raise core.UsageError(
             "connections, weights and durability apply only to MapReduce, since a reduction "
             "leaves no output on the nodes",

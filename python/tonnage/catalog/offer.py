@@ -273,13 +273,16 @@ class VolumeKind:
 class StoreLimits:
     """What a store delivers to all nodes together; ``None``: no limit known.
 
-    That of requests is of one prefix or bucket, that of bytes of an account.
+    That of requests is of one prefix or bucket, that of bytes of an account; a connection's is of
+    one request at a time.
     """
 
     gets_per_second: float | None
     puts_per_second: float | None
     read_bytes_per_second: float | None
     write_bytes_per_second: float | None
+    connection_bytes_per_second: tuple[float, float] | None = None
+    """From the slower to the faster."""
     source: str
 
 

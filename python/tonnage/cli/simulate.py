@@ -163,9 +163,15 @@ class NodeOptions:
     cores: Annotated[
         int | None, Count("Cores of each node. Default: the offer's vCPUs.", 1, 4096)
     ] = None
-    connections: Annotated[int, Count("TCP connections from each node to every other.", 1, 64)] = (
-        default("1")
-    )
+    connections: Annotated[
+        int | None,
+        Count(
+            "TCP connections from each node to every other. Default: as many in all as it has "
+            "cores.",
+            1,
+            64,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

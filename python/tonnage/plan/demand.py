@@ -36,15 +36,19 @@ from tonnage.plan.calibration import (
 )
 from tonnage.plan.resources.block_volumes import BlockVolumes
 from tonnage.plan.resources.object_store import (
+    CONNECTIONS,
     Requests,
     RequestSize,
     SharedClass,
     SharedDemand,
+    connection_law,
     shared_demands,
 )
 
 ResourceClass = (
-    Literal["local disks", "volumes", "network", "object storage", "cpu", "start"] | SharedClass
+    Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
+    | Literal["object connections"]
+    | SharedClass
 )
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "local read": "local disks",
@@ -65,12 +69,13 @@ VOLUMES_FOR: Mapping[Resource, Resource] = {
     "local write": "volume write",
 }
 AdvertisedResource = (
-    Literal["local read", "local write", "volumes", "network", "cpu", "cores"] | RequestSize
+    Literal["local read", "local write", "volumes", "network", "cpu", "cores", "requests"]
+    | RequestSize
 )
 """What machines advertise a rate of: local disks each way, the others as a class.
 
 ``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's. The
-size of requests follows from the memory.
+size of requests follows from the memory, and how many are under way at once from the vCPUs.
 """
 ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "local read": "local read",
@@ -195,11 +200,14 @@ class LayoutDemand:
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
-        """Of all but the start, what nodes share, and cores whose work is Tonnage's own figure."""
+        """Of all but the start, what nodes share, connections, and cores whose work is Tonnage's
+        own figure."""
         kinds = {
             part.capacity.evidence == "advertised"
             for part in self.parts
-            if part.advertised != "cores" and not part.per_node and not part.shared
+            if part.advertised not in ("cores", "requests")
+            and not part.per_node
+            and not part.shared
         }
         if len(kinds) > 1:
             return "mixed"
@@ -289,6 +297,10 @@ def layout_demand(
                 )
             )
         terms += [_shared_term(each) for each in shared[place]]
+        stored = demands_of.get("object storage", [])
+        if store and not runs and _is_unmeasured(stored, laws) and (law := connection_law(store)):
+            terms.append(_connections_term(stored, law))
+            advertised.add("requests")
         if runs:  # Of terms that take equally long, name the observed bottleneck.
             terms.sort(key=lambda term: term.resource_class not in limits)
         local = _larger_way(demands_of.get("local disks", ()))
@@ -322,6 +334,19 @@ def _outside_phases(law: CapacityDistribution) -> PhaseDemand:
     )
     term = DemandTerm("cpu", (part,), 0.0, max_per_node=1.0)
     return PhaseDemand(OUTSIDE_PHASES, (term,), 0.0, 0.0)
+
+
+def _is_unmeasured(demands: Sequence[Demand], laws: OfferCapacity) -> bool:
+    """Whether no measurement, which made requests of its own, counts for these demands."""
+    return bool(demands) and not any(each.resource in laws.distributions for each in demands)
+
+
+def _connections_term(demands: Sequence[Demand], law: CapacityDistribution) -> DemandTerm:
+    """What a node's requests carry that are under way at once."""
+    parts = [
+        DemandPart(each.resource, each.per_byte, law, "requests", each.source) for each in demands
+    ]
+    return DemandTerm(CONNECTIONS, tuple(parts), 0.0)
 
 
 def _shared_term(shared: SharedDemand) -> DemandTerm:

@@ -140,6 +140,10 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     sources = [part.capacity.source]
     if moved := _request_bytes(machine, term, part):
         sources.append(f"each moves {formatting.size(round(moved))}, as its memory allows")
+    elif part.advertised == "requests":
+        count = float(machine.buckets[part.advertised].baseline)
+        sources = [f"{formatting.rate(part.capacity.modes[0].median)} {part.capacity.source}"]
+        sources.append(f"{count:g} of them at once, by its vCPUs")
     elif part.advertised:
         figure = machine.buckets[part.advertised]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"

@@ -52,6 +52,7 @@ UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "volumes": "its volume link",
     "cpu": "its sustained CPU",
     "cores": "the sustained speed of its cores",
+    "requests": "its number of requests",
     "get bytes": "the memory for its requests",
     "put bytes": "the memory for its requests",
 }

@@ -19,10 +19,9 @@ from tonnage.run.mapreduce.cluster import MAX_PARTITIONS
 from tonnage.run.mapreduce.local import check_memory
 from tonnage.run.mapreduce.shuffle import MemoryBudget
 from tonnage.run.sort.local import Layout
-from tonnage.run.storage.object_store import REQUESTS
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Round, Schedule
-from tonnage.run.two_pass.sizing import NodeResources
+from tonnage.run.two_pass.sizing import NodeResources, usual_connections
 
 CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256  # Maximum size of a sampled chunk, as in the core
 
@@ -32,18 +31,16 @@ class Machine:
     memory_bytes: int  # For the job
     cores: int
     devices: int = 1  # For scratch, and for output
-    connections: int = 1
+    connections: int | None = None
+    """From each node to each other; ``None``: as many as a job has by default."""
     layout: Layout = field(default_factory=Layout)
-    requests: int = 1
-    """Concurrent requests to object storage, if that is where the input or the output is."""
     from_objects: bool = False
     to_objects: bool = False
 
     @classmethod
     def for_job(cls, job: Job, **more: Any) -> Machine:
-        """A machine, with as many requests to object storage as a job makes by default."""
+        """A machine, for a job whose data is where this one's is."""
         return cls(
-            requests=REQUESTS,
             from_objects=job.input_location == "objects",
             to_objects=job.output_location == "objects",
             **more,
@@ -52,12 +49,18 @@ class Machine:
     @property
     def resources(self) -> NodeResources:
         """What a sort has of a node."""
-        readers = self.requests if self.from_objects else 1
-        writers = self.requests if self.to_objects else self.devices
-        devices = readers, self.devices, writers
         return NodeResources(
-            self.layout, self.memory_bytes, self.connections, devices, uploads=self.to_objects
+            self.layout,
+            self.memory_bytes,
+            self.connections,
+            (1, self.devices, self.devices),
+            downloads=self.from_objects,
+            uploads=self.to_objects,
         )
+
+    def links(self, nodes: int) -> int:
+        """Its connections to all other nodes."""
+        return (nodes - 1) * (self.connections or usual_connections(nodes, self.cores))
 
 
 class Division(ABC):
@@ -149,7 +152,7 @@ class MapReduceDivision(Division):
 
     def _budget(self, nodes: int) -> MemoryBudget:
         machine = self.machine
-        links = (nodes - 1) * machine.connections + machine.devices
+        links = machine.links(nodes) + machine.devices
         budget = MemoryBudget(machine.memory_bytes, machine.cores, machine.devices, links)
         check_memory(budget, uploads=machine.to_objects)
         return budget

@@ -18,7 +18,7 @@ def planned_scenario(
     choice: Choice,
     *,
     memory_bytes: int | None = None,
-    connections: int = 1,
+    connections: int | None = None,
 ) -> Scenario:
     """The scenario of a candidate, whose machines and demands are ``choice``.
 

@@ -80,11 +80,13 @@ def cluster_limits(
 ) -> ClusterLimits:
     """All limits of a cluster of this many nodes; ``network`` is bytes a second of each."""
     machine = division.machine
-    links = (nodes - 1) * machine.connections
+    links = machine.links(nodes)
     counted = [
         Limit("sockets", 2 * links, descriptors, "sockets", means="no round can start"),
         Limit("threads", 2 * links + 2 * machine.cores, THREADS, "threads", means="none start"),
-        Limit("ports", machine.connections, PORTS, "ports", means="a peer cannot be connected"),
+        Limit(
+            "ports", links / max(nodes - 1, 1), PORTS, "ports", means="a peer cannot be connected"
+        ),
         Limit("kernel's buffers", links * SOCKET_BYTES, None, "bytes"),
         Limit("messages to the driver", nodes / time_limits.HEARTBEAT_SECONDS, None, "a second"),
         Limit("workers to start", nodes / time_limits.WORKER_START_SECONDS, None, "a second"),

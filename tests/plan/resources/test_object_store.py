@@ -20,7 +20,7 @@ from tonnage.plan.resources import engine_requests
 from tonnage.plan.resources.engine_memory import FILL
 from tonnage.plan.resources.engine_requests import SPLIT_BYTES, RequestSizes, request_sizes
 from tonnage.plan.search import Limits
-from tonnage.run.storage.object_store import REQUESTS
+from tonnage.run.storage.object_store import usual_requests
 from tonnage.run.two_pass import sizing
 
 TB = 10**12
@@ -59,12 +59,13 @@ def planned(
 
 def core_plan(memory_bytes: int, threads: int, **more: object) -> dict[str, Any]:
     """How the core divides the memory of a sort of a terabyte a node, as the engine has it."""
+    requests = usual_requests(threads)
     shape = {
         "bytes": TB,
         "record_bytes": 100,
         "memory_bytes": memory_bytes,
         "workers": threads,
-        "devices": (REQUESTS, 1, REQUESTS),
+        "devices": (requests, 1, requests),
         "downloads": True,
         "uploads": True,
     }
@@ -143,6 +144,17 @@ def test_an_upload_is_begun_and_completed() -> None:
     assert sizes_of(64, 8).put == pytest.approx(5 * whole / sum(puts), rel=0.02)
 
 
+def test_a_nodes_requests_carry_what_its_connections_do() -> None:
+    """Four vCPUs have sixteen requests under way, of 8 to 9 MB/s each."""
+    limits = replace(NONE, connection_bytes_per_second=(8e6, 9e6))
+    fast = planned(limits, nodes=4)
+    first, last = fast.phases[:2]
+    assert (first.bottleneck, last.bottleneck) == ("object connections", "object connections")
+    each = TB / 4 / (16 * (8e6 * 9e6) ** 0.5)
+    assert first.seconds == pytest.approx(each) and last.seconds == pytest.approx(each)
+    assert planned(NONE, nodes=4).seconds.median < fast.seconds.median
+
+
 def test_more_memory_makes_no_shorter_requests() -> None:
     found = [sizes_of(gib, 8) for gib in (4, 8, 16, 32, 64, 128, 256)]
     for less, more in itertools.pairwise(found):
@@ -150,7 +162,8 @@ def test_more_memory_makes_no_shorter_requests() -> None:
 
 
 def test_figures_that_the_planner_repeats_are_those_of_the_run() -> None:
-    assert engine_requests.REQUESTS == REQUESTS
+    for threads in (1, 4, 5, 16, 192, 1_000):
+        assert engine_requests.concurrent_requests(threads) == usual_requests(threads)
     assert SPLIT_BYTES == sizing.MAX_BYTES
     its = core_plan(1 << 40, 1)
     assert GET_BYTES - 2 * sizing.ALIGNMENT - 100 * 1024 < its["extent_bytes"] <= GET_BYTES

@@ -462,6 +462,7 @@ WORLD = catalog(
             puts_per_second=90.0,
             read_bytes_per_second=5e9,
             write_bytes_per_second=None,
+            connection_bytes_per_second=(85e6, 90e6),
             source="made up",
         ),
     ),

@@ -39,6 +39,7 @@ from tonnage.run.two_pass.driver import run_two_pass
 from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.job_state import STRAGGLER, JobRun
 from tonnage.run.two_pass.output import commit
+from tonnage.run.two_pass.sizing import usual_connections
 from tonnage.run.two_pass.splits import file_id
 from tonnage.run.two_pass.worker import TwoPassWorker
 
@@ -771,3 +772,11 @@ def test_a_step_that_got_lost_on_its_way_is_asked_for_again(
     monkeypatch.setattr(SorterActor, "send", losing)
     record = sorted_whole(disk, keyed(14, 10_000), SortMachines(*NODES))
     assert lost and all(node.lost is None for node in record.nodes)
+
+
+def test_connections_are_as_many_in_all_as_threads() -> None:
+    """So that no flow of TCP has to carry a fast link alone."""
+    assert [usual_connections(nodes, 96) for nodes in (1, 2, 3, 4, 97, 1_000)] == [
+        *(32, 32, 32, 32, 1, 1)
+    ]
+    assert [usual_connections(nodes, 2) for nodes in (2, 3, 4)] == [2, 1, 1]

@@ -11,7 +11,6 @@ from tonnage.cli.options.types import Count, Option, Time
 from tonnage.cli.options.validate import refuse_without
 from tonnage.cluster.time_limits import ACCUSED_SECONDS, PATIENCE_SECONDS
 
-CONNECTIONS = 1
 TIMEOUT_SECONDS = PATIENCE_SECONDS
 NODE = "{node}"
 """In a path on a cluster, the node's name."""
@@ -101,8 +100,8 @@ class ShuffleOptions(JobOptions):
     connections: Annotated[
         int | None,
         Count(
-            "With --cluster: TCP connections from each node to every other. Default: "
-            f"{CONNECTIONS}.",
+            "With --cluster: TCP connections from each node to every other. Default: as many "
+            "in all as it has cores.",
             1,
             64,
         ),

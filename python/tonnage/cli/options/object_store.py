@@ -40,7 +40,8 @@ EndpointUrl = Annotated[
 class StoreOptions:
     endpoint_url: EndpointUrl = None
     requests: Annotated[
-        int | None, Count("Concurrent requests to object storage. Default: 16.", 1, 1024)
+        int | None,
+        Count("Concurrent requests to object storage. Default: 4 a core, at least 16.", 1, 1024),
     ] = None
 
     @property

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, RunRecord
-from tonnage.cli.options.cluster import CONNECTIONS, TIMEOUT_SECONDS, ShuffleOptions
+from tonnage.cli.options.cluster import TIMEOUT_SECONDS, ShuffleOptions
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.inputs import contains, load_clusters
 from tonnage.cli.options.plan_file import (
@@ -49,8 +49,8 @@ class ClusterRun:
         return self.options.timeout or TIMEOUT_SECONDS
 
     @property
-    def connections(self) -> int:
-        return self.options.connections or CONNECTIONS
+    def connections(self) -> int | None:
+        return self.options.connections
 
     @property
     def weights(self) -> dict[str, float] | None:

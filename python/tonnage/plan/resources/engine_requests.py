@@ -19,8 +19,9 @@ from tonnage.plan.resources.engine_memory import (
     local_devices,
 )
 
-REQUESTS = 16
-"""Concurrent requests of a node, the default of `run.storage.object_store`."""
+REQUESTS, THREAD_REQUESTS, MOST_REQUESTS = 16, 4, 1024
+"""Concurrent requests of a node, the defaults of `run.storage.object_store`: at least, for each
+thread, and at most."""
 SPLIT_BYTES = 256 << 20
 """The longest split of an input on a cluster (`run.two_pass.sizing`), which is read in ranges."""
 UPLOAD_REQUESTS = 2.5
@@ -49,14 +50,20 @@ def request_sizes(offer: Offer) -> RequestSizes | None:
     return _request_sizes(offer.memory_bytes or 0, threads, local_devices(offer))
 
 
+def concurrent_requests(threads: float) -> int:
+    """Requests of a machine to an object store that are under way at once."""
+    return min(max(REQUESTS, THREAD_REQUESTS * int(threads)), MOST_REQUESTS)
+
+
 @cache
 def _request_sizes(memory_bytes: int, threads: int, devices: int) -> RequestSizes | None:
+    requests = concurrent_requests(threads)
     shape = {
         "bytes": LARGEST,
         "record_bytes": 100,
         "memory_bytes": memory_bytes // MEMORY_SHARE,
         "workers": threads,
-        "devices": (REQUESTS, devices, REQUESTS),
+        "devices": (requests, devices, requests),
         "downloads": True,
         "uploads": True,
     }

@@ -26,14 +26,14 @@ from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.demand import AdvertisedResource
-from tonnage.plan.resources.engine_requests import request_sizes
+from tonnage.plan.resources.engine_requests import concurrent_requests, request_sizes
 from tonnage.plan.resources.spot import interruptions_per_second
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
 ADVERTISED: tuple[AdvertisedResource, ...] = (
     *("local read", "local write", "volumes", "network", "cpu", "cores"),
-    *("get bytes", "put bytes"),
+    *("requests", "get bytes", "put bytes"),
 )
 THREADS_PER_CORE = 2
 Floats = npt.NDArray[np.float64]
@@ -167,6 +167,7 @@ def priced_machine(
     if vcpus := lasting_vcpus(offer):
         buckets["cpu"] = TokenBucket.constant(vcpus)
         buckets["cores"] = TokenBucket.constant(reference_cores(offer) or math.nan)
+    buckets["requests"] = TokenBucket.constant(concurrent_requests(offer.vcpus or 0))
     if sizes := request_sizes(offer):
         buckets["get bytes"] = TokenBucket.constant(sizes.get)
         buckets["put bytes"] = TokenBucket.constant(sizes.put)

@@ -8,6 +8,7 @@ A job states its longest requests. Where the engine makes them (of a sort, of a 
 a machine are no longer than its memory allows (`engine_requests`).
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,8 @@ from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import StoreLimits
 from tonnage.plan.resources.engine_memory import intermediate_share
 
+CONNECTIONS: Literal["object connections"] = "object connections"
+"""The class of a node's own connections to the store."""
 SharedClass = Literal["object requests", "object account"]
 RequestSize = Literal["get bytes", "put bytes"]
 """A machine's figure: bytes that its requests of this kind move."""
@@ -29,6 +32,8 @@ WAYS: tuple[tuple[Literal["get", "put"], Resource], ...] = (
     ("get", "object get"),
     ("put", "object put"),
 )
+NINETY = 1.645
+"""Standard deviations from the median to the end of the middle 90 % of a normal distribution."""
 REQUESTED_BY = "the requests of the job"
 Floats = npt.NDArray[np.float64]
 
@@ -116,6 +121,28 @@ def _shared_demands(
             sources = (each.source for each in phase.demands if each.resource == resource)
             source = "; ".join(dict.fromkeys(sources))
             yield SharedDemand("object account", law.resource, moved, law, source)
+
+
+@cache
+def connection_law(limits: StoreLimits) -> CapacityDistribution | None:
+    """Bytes a second of one request at a time, if that is documented."""
+    if limits.connection_bytes_per_second is None:
+        return None
+    low, high = limits.connection_bytes_per_second
+    return CapacityDistribution(
+        resource="object get",
+        modes=[
+            Mode(
+                median=math.sqrt(low * high),
+                spread=math.log(high / low) / (2 * NINETY),
+                instances=1,
+            )
+        ],
+        of_fleet=True,
+        evidence="advertised",
+        source=f"by each request that is under way: {limits.source}",
+        spread_source="the documented range, taken for the middle 90 %",
+    )
 
 
 def _bytes(phase: JobPhase, resource: Resource) -> float:

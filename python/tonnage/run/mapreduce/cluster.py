@@ -149,7 +149,9 @@ class MapReduceJob(TwoPassJob):
         workers: Mapping[str, int],
     ) -> Mapping[str, PassOne]:
         """How rows are divided, and how many connections and devices hold a block at once."""
-        links = (len(each.nodes) - 1) * self.connections + len(self.scratch)
+        nodes = len(each.nodes)
+        connections = self.connections or sizing.usual_connections(nodes, max(workers.values()))
+        links = (nodes - 1) * connections + len(self.scratch)
         return {
             node: MapReducePassOne(
                 **msgspec.structs.asdict(request),

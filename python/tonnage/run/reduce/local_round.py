@@ -22,8 +22,8 @@ from tonnage.base import core
 from tonnage.run.formats.format import Chunk, ChunkFormat
 from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.tuning import Tuner
-from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
+from tonnage.run.reduce.tuning import MAX_REQUESTS, Tuner
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, usual_requests
 from tonnage.run.storage.sources import InputFile, Sources, is_unchanged
 from tonnage.run.thread_pool import WorkerThreads
 from tonnage.run.user_errors import CHANGED, call_reduction, describe_chunk, user_code
@@ -153,6 +153,7 @@ class LocalReducer:
                 settings.chunk_bytes,
                 measured=settings.measured if of_stores else None,
                 noun="requests" if of_stores else "reads",
+                max_requests=max(MAX_REQUESTS, usual_requests(settings.workers)),
             )
 
     @property

@@ -58,14 +58,13 @@ class SortJob(TwoPassJob):
 
     @property
     def _node(self) -> sizing.NodeResources:
-        directories, requests = len(self.scratch), self.object_store.concurrency
-        readers = requests if self.input_urls else 1
-        writers = requests if self.output_url else directories
+        directories = len(self.scratch)
         return sizing.NodeResources(
             self.layout,
             self.memory_bytes,
             self.connections,
-            (readers, directories, writers),
+            (1, directories, directories),
+            self.object_store.requests,
             downloads=bool(self.input_urls),
             uploads=self.output_url is not None,
         )

@@ -121,7 +121,7 @@ def _run_schedule(job: JobRun) -> RunRecord:
 
 def _run_round(job: JobRun, each: Round) -> None:
     schedule, spec, nodes = job.schedule, job.spec, each.nodes
-    if not (meshes := _connect(job, nodes, spec.connections)):
+    if not (meshes := _connect(job, nodes, job.connections(len(nodes)))):
         return
     endpoints = {node: number for number, node in enumerate(nodes)}
     owners: list[int | None] = [None] * schedule.partitions

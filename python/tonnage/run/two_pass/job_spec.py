@@ -90,7 +90,7 @@ class TwoPassJob(ABC):
         inputs: Paths on the nodes, with `NODE_PLACEHOLDER` in them, or urls.
         output: Directories on the nodes, or a url.
         memory_bytes: Of each node.
-        connections: From each node to each other.
+        connections: From each node to each other; by default as many in all as a node has threads.
         patience_seconds: How long a node may be silent (`cluster.time_limits`).
         nodes: How many nodes; all by default.
         weights: The nodes' shares of the partitions; equal by default.
@@ -110,7 +110,7 @@ class TwoPassJob(ABC):
     output: Sequence[str]
     scratch: Sequence[str]
     memory_bytes: int
-    connections: int
+    connections: int | None
     command: list[str]
     patience_seconds: float = PATIENCE_SECONDS
     nodes: int | None = None

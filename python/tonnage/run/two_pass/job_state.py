@@ -23,6 +23,7 @@ from tonnage.run.two_pass.job_spec import TwoPassJob, WorkerConfig
 from tonnage.run.two_pass.output.names import adopted_path, partition_of
 from tonnage.run.two_pass.run_record import step_report
 from tonnage.run.two_pass.schedule import Copy, Finished, NoNodeLeft, Schedule, Split
+from tonnage.run.two_pass.sizing import usual_connections
 from tonnage.run.two_pass.splits import FileId
 from tonnage.run.two_pass.stragglers import StragglerDetector
 
@@ -86,6 +87,11 @@ class JobRun:
     def plan(self) -> dict[str, Any]:
         assert self.dir.plan is not None
         return self.dir.plan
+
+    def connections(self, nodes: int) -> int:
+        """From each of so many nodes to each other."""
+        usual = usual_connections(nodes, max(self.workers.values(), default=1))
+        return self.spec.connections or usual
 
     def run_step(
         self,

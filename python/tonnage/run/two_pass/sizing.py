@@ -6,11 +6,12 @@ node with least memory for it can have, since each node has to take what any oth
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tonnage.base import core
 from tonnage.run.sort.local import Layout
+from tonnage.run.storage.object_store import usual_requests
 from tonnage.run.two_pass.schedule import Round, Schedule, Split
 
 ALIGNMENT = 4096
@@ -23,6 +24,7 @@ CHUNKS_PER_PARTITION = 4
 CHUNKS = (64, 32_768)
 """Chunks to sample, at least and at most. At most: 5 million keys of 100-byte records, 53 MB at the
 driver; with fewer, a large cluster's partitions are uneven."""
+MOST_CONNECTIONS = 32
 SLACK = 1.1
 """Partitions differ in size, and blocks end at multiples of a page."""
 
@@ -33,14 +35,25 @@ class NodeResources:
 
     layout: Layout
     memory_bytes: int
-    connections: int
-    """To each other node."""
+    connections: int | None
+    """To each other node; ``None``: `usual_connections`."""
     devices: tuple[int, int, int] = (1, 1, 1)
-    """For input, scratch and output; in object storage, concurrent requests."""
+    """For input, scratch and output, where these are not in object storage."""
+    requests: int | None = None
+    """Concurrent requests to object storage; ``None``: `usual_requests`."""
     downloads: bool = False
     """Whether the input's extents are ranges of objects."""
     uploads: bool = False
     """Whether the output's blocks are parts of objects."""
+
+
+def usual_connections(nodes: int, workers: int) -> int:
+    """From each node to each other: in all, as many as threads.
+
+    A single flow of TCP carries less than a fast link, 5 Gbit/s on EC2 (AWS, Amazon EC2 instance
+    network bandwidth).
+    """
+    return min(-(-workers // max(nodes - 1, 1)), MOST_CONNECTIONS)
 
 
 def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
@@ -55,6 +68,7 @@ def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
 def partitions(splits: Sequence[Split], workers: Mapping[str, int], node: NodeResources) -> int:
     nodes = len(workers)
     share = -(-sum(split.bytes for split in splits) // nodes)
+    node = _connected(node, nodes, workers)
     planned = plan(share, max(workers.values()), nodes, node)
     return int(planned["partitions"]) * nodes
 
@@ -68,8 +82,8 @@ def block_bytes(
     each: Round, schedule: Schedule, workers: Mapping[str, int], resources: NodeResources
 ) -> int:
     """The size of a block in a round, which fits every node's memory."""
-    nodes = each.nodes
-    found = []
+    nodes, found = each.nodes, []
+    resources = _connected(resources, len(nodes), workers)
     for node in nodes:
         reads = sum(schedule.splits[number].bytes for number in each.reads.get(node, ()))
         planned = plan(reads, workers[node], len(nodes), resources)
@@ -79,6 +93,12 @@ def block_bytes(
         found.append(min(int(planned["block_bytes"]), most))
     least = -(-resources.layout.record_bytes // ALIGNMENT) * ALIGNMENT
     return max(min(found), least)
+
+
+def _connected(resources: NodeResources, nodes: int, workers: Mapping[str, int]) -> NodeResources:
+    """With the connections that all nodes have, whatever their own number of threads is."""
+    usual = usual_connections(nodes, max(workers.values()))
+    return replace(resources, connections=resources.connections or usual)
 
 
 def space_needed(each: Round, schedule: Schedule) -> dict[str, int]:
@@ -93,16 +113,22 @@ def space_needed(each: Round, schedule: Schedule) -> dict[str, int]:
 
 def plan(size: int, workers: int, endpoints: int, node: NodeResources) -> dict[str, Any]:
     """How the core divides a node's memory to sort ``size`` bytes; `UsageError` if too small."""
+    readers, scratch, writers = node.devices
+    requests = node.requests or usual_requests(workers)
     return core.plan(
         {
             "bytes": size,
             "record_bytes": node.layout.record_bytes,
             "memory_bytes": node.memory_bytes,
             "workers": workers,
-            "devices": node.devices,
+            "devices": (
+                requests if node.downloads else readers,
+                scratch,
+                requests if node.uploads else writers,
+            ),
             "downloads": node.downloads,
             "uploads": node.uploads,
             "endpoints": endpoints,
-            "connections": node.connections,
+            "connections": node.connections or usual_connections(endpoints, workers),
         }
     )

@@ -65,6 +65,9 @@ function capacitySource({ choice, nodes }, term, part, law) {
   const sources = [law.source], each = requestBytes(machine, term, part);
   if (each) {
     sources.push(`each moves ${formatting.size(Math.round(each))}, as its memory allows`);
+  } else if (part.advertised === "requests") {
+    sources[0] = `${formatting.rate(law.modes[0].median)} ${law.source}`;
+    sources.push(`${machine.buckets.requests[0]} of them at once, by its vCPUs`);
   } else if (part.advertised) {
     const figure = machine.buckets[part.advertised];
     const middle = law.modes[0].median;

@@ -75,7 +75,7 @@ def complete(job: JobRun) -> RunRecord:
         job.schedule,
         job.spec.command,
         {"job": job.spec.JOB} | job.spec.record_fields(job.schedule, job.dir.events),
-        job.spec.settings | {"connections": job.spec.connections},
+        job.spec.settings | {"connections": job.connections(len(job.workers))},
         time.monotonic() - job.began,
         job.lost,
         job.pool.labels,
