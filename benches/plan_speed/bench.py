@@ -12,7 +12,6 @@ copies of it; the claim is that four times the offers take at most five times as
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import statistics
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.catalog import Catalog, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
@@ -59,13 +60,13 @@ def part(catalog: Catalog, share: float) -> Catalog:
     """Return a share of the catalog: every n-th offer, or several copies with other names."""
     offers = catalog.offers
     if share < 1:
-        return dataclasses.replace(catalog, offers=offers[:: round(1 / share)])
+        return structs.replace(catalog, offers=offers[:: round(1 / share)])
     copies = [
-        dataclasses.replace(offer, type=f"{offer.type}-{copy}") if copy else offer
+        structs.replace(offer, type=f"{offer.type}-{copy}") if copy else offer
         for copy in range(int(share))
         for offer in offers
     ]
-    return dataclasses.replace(catalog, offers=tuple(copies))
+    return structs.replace(catalog, offers=tuple(copies))
 
 
 def growth(rounds: int) -> list[dict[str, float]]:

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base.records.location import LOCATIONS, Location
 from tonnage.catalog import Catalog, newest_catalogs
 from tonnage.cli.options.planning import load_profiles
@@ -64,7 +66,7 @@ def compare(catalog: Catalog, cell: Cell, seed: int) -> dict[str, Any]:
     """Plan a cell, and simulate what the plan chooses."""
     size, where = cell.bytes, cell.where
     if not cell.volumes:
-        catalog = dataclasses.replace(catalog, volume_kinds=())
+        catalog = structs.replace(catalog, volume_kinds=())
     known = load_profiles(None, [catalog])
     request = PlanRequest(
         job=JOBS[cell.job](read_from=where, written_to=where),

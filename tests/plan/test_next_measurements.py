@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
+from support.data.copies import replace
 from support.data.offers import catalog, offer
 from tonnage.base.records.base import RecordError
 from tonnage.base.records.plan import MeasurementProposal, Plan
@@ -43,7 +43,7 @@ def known() -> list[Offer]:
 
 def with_disks(one: Offer, **changes: object) -> Offer:
     (disks,) = one.disks or ()
-    return dataclasses.replace(one, disks=(dataclasses.replace(disks, **changes),))
+    return replace(one, disks=(replace(disks, **changes),))
 
 
 def test_the_share_is_that_of_known_families() -> None:
@@ -70,7 +70,7 @@ def test_a_rate_beyond_the_fastest_known_disks_is_not_worth_measuring() -> None:
 def test_a_disk_of_an_unknown_number_is_bounded_by_the_cores() -> None:
     unknown = with_disks(offer("new.large", 3.0), count=None)
     assert not survey([catalog([*known(), unknown])])
-    assert survey([catalog([*known(), dataclasses.replace(unknown, vcpus=64)])])
+    assert survey([catalog([*known(), replace(unknown, vcpus=64)])])
 
 
 @pytest.mark.parametrize("size", [TB // 10, TB, 20 * TB])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import math
@@ -54,7 +53,7 @@ SOLD = VolumeKind(
     most_iops_per_gib=500,
     most_bytes_per_operation=0.25 * MIB,
 )
-SIZED = dataclasses.replace(
+SIZED = replace(
     SOLD,
     name="sized",
     usd_per_gib_month=0.1,
@@ -199,10 +198,10 @@ def test_provisioned_operations_need_gibibytes_and_throughput_needs_operations()
 
 
 def test_volumes_without_a_price_for_their_operations_are_not_planned() -> None:
-    unpriced = dataclasses.replace(SOLD, operations=Grant(most=64_000), throughput=Grant(most=1e9))
+    unpriced = replace(SOLD, operations=Grant(most=64_000), throughput=Grant(most=1e9))
     for name in OPERATIONS:
         assert answers(question(name, 100), only(unpriced, linked("n", 1.0, 1e5))) == []
-    rotating = dataclasses.replace(
+    rotating = replace(
         SOLD, media="hdd", operations=Grant(per_gib=0.75), throughput=Grant(per_gib=0.12 * MIB)
     )
     assert answers(question(rate=100), only(rotating, linked("n", 1.0, 1e5))) == []

@@ -51,9 +51,7 @@ RATES = ("local read", "local write", "network", "object get", "object put")
 def amazon() -> tuple[Catalog, ProfileIndex]:
     """Some machines of AWS, so that planning them is quick."""
     whole = load_catalog("aws-us-east-1-2026")
-    few = dataclasses.replace(
-        whole, offers=tuple(each for each in whole.offers if each.type in OFFERS)
-    )
+    few = replace(whole, offers=tuple(each for each in whole.offers if each.type in OFFERS))
     return few, load_profiles(None, [few])
 
 
@@ -281,7 +279,7 @@ def test_what_a_plan_no_longer_says_is_refused() -> None:
     with pytest.raises(PlanError, match=r"the job takes \d+ s, but \d+ s were planned"):
         find_choice(made, candidate, [world], world_of(network=2e9)[1])
     with pytest.raises(PlanError, match="has no m"):
-        find_choice(made, candidate, [dataclasses.replace(world, offers=())], known)
+        find_choice(made, candidate, [replace(world, offers=())], known)
 
 
 def test_only_jobs_of_two_passes_are_simulated() -> None:

@@ -8,8 +8,9 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tonnage.base.records.io import read_regular
 
@@ -22,8 +23,7 @@ class CatalogError(Exception):
     """A catalog is unusable, or lacks the requested offer; the message is one line."""
 
 
-@dataclass(frozen=True)
-class CsvRow:
+class CsvRow(msgspec.Struct, frozen=True):
     """One line of a table. A blank cell is ``None``, and so is a column that the table lacks."""
 
     file: str
@@ -49,13 +49,11 @@ class CsvRow:
             found = float(text)
         except ValueError:
             found = math.nan
+        if 0 <= found * factor <= LARGEST and "_" not in text:
+            return found * factor
         if not math.isfinite(found * factor) or "_" in text:
             raise self.error(column, f"{text!r} is not a number; leave unknown figures blank")
-        if found < 0:
-            raise self.error(column, f"{text} is negative")
-        if found * factor > LARGEST:
-            raise self.error(column, f"{text} is too large")
-        return found * factor
+        raise self.error(column, f"{text} is {'negative' if found < 0 else 'too large'}")
 
     def integer(self, column: str, factor: float = 1.0) -> int | None:
         """A non-negative integer; with a ``factor`` the product is rounded."""

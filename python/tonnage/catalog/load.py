@@ -7,9 +7,10 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.catalog.csv_rows import NOT_READABLE, CatalogError, CsvRow, read_rows, refuse_columns
@@ -102,7 +103,7 @@ def previous_catalog(catalog: Catalog) -> Catalog | None:
         for each in map(load_catalog, catalog_names())
         if (each.provider, each.region) == (catalog.provider, catalog.region)
         and (each.date or "") <= (catalog.date or "")
-        and replace(each, name=catalog.name) != catalog
+        and structs.replace(each, name=catalog.name) != catalog
     ]
     return max(earlier, key=lambda each: each.date or "", default=None)
 
@@ -212,7 +213,9 @@ def _once(column: str, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
 def _object_store(rows: list[CsvRow], provider: str) -> ObjectStore | None:
     if len(rows) > 1:
         raise rows[1].error("name", "a second object store; a catalog can have only one")
-    return replace(object_store(rows[0]), limits=store_limits(provider)) if rows else None
+    if not rows:
+        return None
+    return structs.replace(object_store(rows[0]), limits=store_limits(provider))
 
 
 def read_companion(

@@ -3,12 +3,16 @@
 Every figure's unit is in its name. ``None`` is unknown, never zero and never "none of it": a
 machine without local disks has an empty tuple of them. In prices, a GB is decimal and a GiB binary.
 Prices are US dollars, dates ISO 8601.
+
+Offers are thousands and refer to no other object in a cycle, so the garbage collector passes them
+over.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 GIB = 1 << 30
 BURSTING_CORES = {
@@ -30,8 +34,7 @@ OFFER_KINDS: dict[OfferKind, str] = {
 """Kinds of offers that plans leave out unless they are asked for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price:
+class Price(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """By the hour; a ``caution`` says why it may be wrong: some are of dedicated tenancy."""
 
     usd_per_hour: float
@@ -40,8 +43,7 @@ class Price:
     caution: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The price range of spare capacity.
 
     ``typical_usd_per_hour`` is the source's average, unless that lies outside the range and so is
@@ -58,8 +60,7 @@ class Spot:
     caution: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Disks:
+class Disks(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Identical local disks: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of an unknown kind.
 
     Some sources state only the total size. Rates are those of all of them, each way alone; iops are
@@ -79,8 +80,7 @@ class Disks:
     measured: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkBurst:
+class NetworkBurst(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Bytes a second until the bytes of credit, beyond the baseline, are used up; as measured."""
 
     bytes_per_second: float
@@ -88,8 +88,7 @@ class NetworkBurst:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Network:
+class Network(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Advertised, each way: a long job gets the baseline; the peak is a burst, or only a limit.
 
     Without a ``burst`` nobody published how long the peak lasts; ``possible_burst`` is what it has
@@ -103,8 +102,7 @@ class Network:
     possible_burst: NetworkBurst | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Burst:
+class Burst(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How long a maximum lasts at least, and how often; ``source`` is where this is promised."""
 
     lasts_seconds: float
@@ -112,8 +110,7 @@ class Burst:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class VolumeLink:
+class VolumeLink(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The machine's cap on all its network-attached volumes together.
 
     Without a ``burst`` it is unknown how long the maximum lasts, or there is none. An ``optional``
@@ -133,8 +130,7 @@ class VolumeLink:
     volumes_source: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A machine type in a region; ``disks`` are ``None`` if it is unknown whether it has any.
 
     ``cores`` are physical. ``baseline_vcpus`` is what vCPUs that burst or are shared sustain, all
@@ -205,8 +201,7 @@ class Offer:
         return self.disks is not None and all(each.total_bytes is not None for each in self.disks)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """What a volume gets of a rate: operations, or bytes, per second; never above ``most``.
 
     Either so much whatever its size (``included``), or so much for each GiB (``per_gib``, at least
@@ -236,8 +231,7 @@ class Grant:
         return found if self.most is None else min(found, self.most)
 
 
-@dataclass(frozen=True, kw_only=True)
-class VolumeKind:
+class VolumeKind(msgspec.Struct, frozen=True, kw_only=True):
     """Network-attached volumes; prices are per GiB, as providers bill them.
 
     ``largest_operation_bytes`` bounds the throughput of the operations. For more than what is
@@ -269,8 +263,7 @@ class VolumeKind:
         return min(carried, found if found is not None else (self.throughput.most or carried))
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoreLimits:
+class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a store delivers to all nodes together; ``None``: no limit known.
 
     That of requests is of one prefix or bucket, that of bytes of an account; a connection's is of
@@ -286,8 +279,7 @@ class StoreLimits:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ObjectStore:
+class ObjectStore(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     usd_per_gb_month: float | None
     usd_per_1000_puts: float | None
@@ -299,8 +291,7 @@ class ObjectStore:
     limits: StoreLimits | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Billing:
+class Billing(msgspec.Struct, frozen=True, kw_only=True):
     """How billed time is rounded up, and how many hours the provider's month has."""
 
     granularity_seconds: float
@@ -309,8 +300,7 @@ class Billing:
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Catalog:
+class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """The offers of one provider in one region on one date. Never mix two: prices change."""
 
     name: str

@@ -5,9 +5,11 @@ to a price from the file, which is what is paid.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.catalog.csv_rows import CatalogError, CsvRow, read_rows, refuse_columns
@@ -69,7 +71,7 @@ def with_own_prices(catalog: Catalog, own: OwnPrices) -> Catalog:
         _repriced(offer, prices.get(key_of(offer.provider, offer.type)), own.discount_percent)
         for offer in catalog.offers
     )
-    return replace(catalog, offers=tuple(offers))
+    return structs.replace(catalog, offers=tuple(offers))
 
 
 def _applies(price: OwnPrice, catalog: Catalog) -> bool:
@@ -83,12 +85,12 @@ def _repriced(offer: Offer, own: OwnPrice | None, discount_percent: float) -> Of
     elif listed is None or not discount_percent:
         return offer
     else:
-        paid = replace(
+        paid = structs.replace(
             listed,
             usd_per_hour=listed.usd_per_hour * (1 - discount_percent / 100),
             source=f"{listed.source}, less {discount_percent:g} %",
         )
-    return replace(offer, on_demand=paid)
+    return structs.replace(offer, on_demand=paid)
 
 
 def read_own_prices(path: Path, catalogs: Sequence[Catalog]) -> tuple[OwnPrice, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from msgspec import structs
 
 from tonnage.base import core
 from tonnage.cli.options.cluster import CandidateNumber
@@ -431,7 +432,7 @@ def _buckets(measured: NodeCapacity, cores: int) -> Buckets:
     if offer is not None and catalog is not None:
         made = priced_machine(catalog, offer, False, "on-demand", 0)
         buckets |= {} if isinstance(made, str) else made.buckets
-        other = dataclasses.replace(offer, vcpus=cores, cores=None)
+        other = structs.replace(offer, vcpus=cores, cores=None)
         reference = reference_cores(offer if offer.vcpus == cores else other) or reference
     buckets["cpu"] = TokenBucket.constant(cores)
     buckets["cores"] = TokenBucket.constant(reference)

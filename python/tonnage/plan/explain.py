@@ -1,9 +1,9 @@
 """Explain one candidate: its arithmetic term by term, with each number's source."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import ExplainedTerm, Explanation
@@ -75,7 +75,7 @@ def explain(
 
 def _catalog_of_offer(catalog: Catalog, offer: str) -> Catalog:
     offers = tuple(each for each in catalog.offers if each.type == offer)
-    return dataclasses.replace(catalog, offers=offers)
+    return structs.replace(catalog, offers=offers)
 
 
 def _moves_data(term: DemandTerm, part: DemandPart, nodes: int) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
@@ -125,7 +126,7 @@ def find_choice(
         PlanError: They have no such machines, or the job takes another time there.
     """
     of_offer = [
-        dataclasses.replace(
+        structs.replace(
             each, offers=tuple(one for one in each.offers if one.type == candidate.offer)
         )
         for each in catalogs

@@ -8,8 +8,9 @@ may be throttled.
 """
 
 import statistics
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from tonnage.catalog.published import machine_types
 from tonnage.catalog.published.core_speeds import family_of
@@ -23,8 +24,7 @@ COPIED = ("gcp",)
 """Providers whose figures in the measured table are the documented ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskRates:
+class DiskRates(msgspec.Struct, frozen=True):
     """Bytes, and operations of 4 KiB, a second of all local disks together, each way alone."""
 
     read: float
@@ -36,8 +36,7 @@ class DiskRates:
     measured: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReachedShare:
+class ReachedShare(msgspec.Struct, frozen=True):
     """What measured disks reached of their documented operations, by families of types."""
 
     low: float

@@ -4,33 +4,27 @@ A catalog's own figures win. Rates of networks are not filled in: what a type ge
 years.
 """
 
-from dataclasses import replace
+from msgspec import structs
 
 from tonnage.catalog.offer import Disks, Network, Offer, VolumeLink
 from tonnage.catalog.published.burstable_vcpus import baseline_vcpus
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
-from tonnage.catalog.published.machine_types import MachineType, machine_type
+from tonnage.catalog.published.machine_types import UNKNOWN, MachineType, machine_type
 from tonnage.catalog.published.network_bursts import network_burst, possible_burst
 from tonnage.catalog.published.volume_links import volume_link
 
 
 def fill_in(offer: Offer) -> Offer:
-    known = machine_type(offer.provider, offer.type)
+    known = machine_type(offer.provider, offer.type) or UNKNOWN
     speed = core_speed(offer.provider, offer.type)
-    disks = offer.disks
-    if known is not None:
-        disks = _with_published_disks(disks, known)
-        offer = replace(
-            offer,
-            cores=offer.cores or known.cores,
-            processor=known.processor,
-            accelerators=known.accelerators,
-            current=known.current if offer.current is None else offer.current,
-        )
-    return replace(
+    return structs.replace(
         offer,
-        disks=_with_rates(disks, offer),
+        cores=offer.cores or known.cores,
+        processor=offer.processor or known.processor,
+        accelerators=known.accelerators if offer.accelerators is None else offer.accelerators,
+        current=known.current if offer.current is None else offer.current,
+        disks=_with_rates(_with_published_disks(offer.disks, known), offer),
         volume_link=_with_published_link(offer),
         network=_with_published_burst(offer),
         baseline_vcpus=baseline_vcpus(offer.provider, offer.type),
@@ -45,8 +39,8 @@ def _with_published_burst(offer: Offer) -> Network:
     if not baseline or not peak or peak <= baseline or network.burst:
         return network
     if measured := network_burst(offer.provider, offer.type):
-        return replace(network, burst=measured)
-    return replace(network, possible_burst=possible_burst(offer.provider, offer.type, peak))
+        return structs.replace(network, burst=measured)
+    return structs.replace(network, possible_burst=possible_burst(offer.provider, offer.type, peak))
 
 
 def _with_published_link(offer: Offer) -> VolumeLink:
@@ -54,7 +48,7 @@ def _with_published_link(offer: Offer) -> VolumeLink:
     if published is None:
         return link
     rate, iops = link.baseline_bytes_per_second, link.baseline_iops
-    return replace(
+    return structs.replace(
         link,
         baseline_bytes_per_second=published.bytes_per_second if rate is None else rate,
         baseline_iops=published.iops if iops is None else iops,
@@ -87,7 +81,7 @@ def _with_published_disks(
             and (len(disks) == 1 or each.kind == known.disk_kind)
         ):
             one = each.total_bytes // known.disk_count
-            found.append(replace(each, count=known.disk_count, bytes_each=one))
+            found.append(structs.replace(each, count=known.disk_count, bytes_each=one))
         else:
             found.append(each)
     return tuple(found)
@@ -113,7 +107,7 @@ def _with_rates(disks: tuple[Disks, ...] | None, offer: Offer) -> tuple[Disks, .
         return disks
     fast = [each for each in disks if each.kind == "nvme"] if len(disks) > 1 else disks
     return tuple(
-        replace(
+        structs.replace(
             each,
             read_bytes_per_second=rates.read,
             write_bytes_per_second=rates.write,

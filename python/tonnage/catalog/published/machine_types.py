@@ -1,7 +1,8 @@
 """Documented figures of machine types that no provider's price list has."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from tonnage.catalog.published.rows import key_of, number, read
 
@@ -10,23 +11,25 @@ GIGABIT = 1e9 / 8  # Bytes per second
 GB = 10**9
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MachineType:
+class MachineType(msgspec.Struct, frozen=True, kw_only=True):
     """``None`` is unknown; rates are bytes a second, operations are of 4 KiB a second.
 
     Disks' bytes and operations are those of all local disks together.
     """
 
-    cores: float | None
-    processor: str | None
-    accelerators: int | None
-    current: bool | None
-    network_peak: float | None
-    disk_count: int | None
-    disk_bytes: int | None
-    disk_kind: str | None
-    read_iops: float | None
-    write_iops: float | None
+    cores: float | None = None
+    processor: str | None = None
+    accelerators: int | None = None
+    current: bool | None = None
+    network_peak: float | None = None
+    disk_count: int | None = None
+    disk_bytes: int | None = None
+    disk_kind: str | None = None
+    read_iops: float | None = None
+    write_iops: float | None = None
+
+
+UNKNOWN = MachineType()
 
 
 def machine_type(provider: str, kind: str) -> MachineType | None:

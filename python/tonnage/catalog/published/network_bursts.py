@@ -4,8 +4,9 @@ A bucket of credit pays for what exceeds the baseline, and is full at first. Typ
 differ in their disks share a bucket's size: it was measured of some and is taken for the others.
 """
 
-from dataclasses import replace
 from functools import cache
+
+from msgspec import structs
 
 from tonnage.catalog.offer import NetworkBurst
 from tonnage.catalog.published.rows import key_of, read
@@ -29,7 +30,7 @@ def possible_burst(provider: str, kind: str, peak: float) -> NetworkBurst | None
     size = kind.partition(".")[2]
     measured = MEASURED_SIZES[size if size in MEASURED_SIZES else LARGEST]
     found = network_burst(provider, measured)
-    return found and replace(found, bytes_per_second=peak)
+    return found and structs.replace(found, bytes_per_second=peak)
 
 
 @cache

@@ -17,7 +17,10 @@ def key_of(provider: str, kind: str) -> Key:
 
 def read(name: str) -> Iterator[dict[str, str]]:
     with (TABLES / name).open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
+        lines = csv.reader(file)
+        header = next(lines)
+        for cells in lines:
+            yield dict(zip(header, cells, strict=True))
 
 
 def number(cell: str, unit: float = 1) -> float | None:

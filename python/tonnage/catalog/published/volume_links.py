@@ -1,7 +1,8 @@
 """Volumes of a machine type as documented: number, kinds, all their bytes and operations."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from tonnage.catalog.published.rows import key_of, number, read
 
@@ -12,8 +13,7 @@ SOURCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedLink:
+class PublishedLink(msgspec.Struct, frozen=True):
     """``None`` is unknown; the root volume is one of ``most_volumes``."""
 
     most_volumes: int | None

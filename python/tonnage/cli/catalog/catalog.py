@@ -6,14 +6,16 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import structs
 
 from tonnage.base import core, formatting
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.planning import AWS_REGION
@@ -160,7 +162,7 @@ def show(
 
     with usage_errors(CatalogError):
         where, offer = find_offer(load_catalogs([] if catalog is None else [catalog]), name)
-    about = asdict(replace(where, offers=()))
+    about = to_builtins(structs.replace(where, offers=()))
     del about["offers"]
     others = [each.name for each in catalogs_with(offer.type) if each.name != where.name]
     document = {"offer": offer_values(offer), "catalog": about}

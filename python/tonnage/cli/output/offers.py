@@ -1,6 +1,5 @@
 """Offers and catalogs on the terminal: tables, one offer in full, differences."""
 
-import dataclasses
 import json
 import shutil
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from tonnage import catalog as offered
 from tonnage.base import formatting
+from tonnage.base.records.base import to_builtins
 from tonnage.catalog import (
     Burst,
     Catalog,
@@ -402,7 +402,8 @@ def _bursts(kind: VolumeKind) -> Iterator[str]:
 
 
 def offer_values(offer: Offer) -> dict[str, object]:
-    return dataclasses.asdict(offer) | {
+    values: dict[str, object] = to_builtins(offer)
+    return values | {
         "missing": offered.unknown_figures(offer),
         "cautions": offered.cautions(offer),
     }

@@ -126,10 +126,10 @@ def _catalog(record: PublishedSort, catalogs: Sequence[Catalog]) -> Catalog | No
     _, nearest = min(having, key=lambda pair: pair[0])
     offers = tuple(_with_facts(each) for each in nearest.offers if each.type == record.machine_type)
     store = nearest.object_store
-    return dataclasses.replace(
+    return structs.replace(
         nearest,
         offers=offers,
-        object_store=store and dataclasses.replace(store, limits=None),
+        object_store=store and structs.replace(store, limits=None),
     )
 
 
@@ -138,7 +138,7 @@ def _with_facts(offer: Offer) -> Offer:
     if facts is None:
         return offer
     disks = tuple(
-        dataclasses.replace(
+        structs.replace(
             each,
             read_bytes_per_second=facts.disk_read,
             write_bytes_per_second=facts.disk_write,
@@ -146,8 +146,8 @@ def _with_facts(offer: Offer) -> Offer:
         )
         for each in offer.disks or ()
     )
-    network = dataclasses.replace(offer.network, baseline_bytes_per_second=facts.network)
-    return dataclasses.replace(offer, disks=disks, network=network)
+    network = structs.replace(offer.network, baseline_bytes_per_second=facts.network)
+    return structs.replace(offer, disks=disks, network=network)
 
 
 def _job(record: PublishedSort, engine: Engine) -> Job:

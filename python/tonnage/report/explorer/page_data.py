@@ -318,9 +318,9 @@ def _catalog(catalog: Catalog, today: datetime.date | None) -> dict[str, Any]:
         "provider": catalog.provider,
         "region": catalog.region,
         "date": catalog.date,
-        "billing": dataclasses.asdict(catalog.billing),
+        "billing": to_builtins(catalog.billing),
         "kinds": [_kind(each) for each in catalog.volume_kinds],
-        "store": catalog.object_store and dataclasses.asdict(catalog.object_store),
+        "store": catalog.object_store and to_builtins(catalog.object_store),
         "address_source": cite_price(address.source, address.date) if address else None,
         "offers": len(catalog.offers),
         "notes": plan_notes(nothing, [catalog], []),
@@ -342,7 +342,7 @@ def _kind(kind: VolumeKind) -> dict[str, Any]:
 
 
 def _grant(grant: Grant) -> dict[str, Any]:
-    return {name: value for name, value in dataclasses.asdict(grant).items() if value is not None}
+    return {name: value for name, value in to_builtins(grant).items() if value is not None}
 
 
 def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
