@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[Any]
+NO_CREDIT = np.asarray(0.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class TokenBucket:
     """The bucket of each node, in bytes and bytes a second (for cores: seconds and cores)."""
 
@@ -31,7 +32,8 @@ class TokenBucket:
 
     @staticmethod
     def constant(rate: float) -> TokenBucket:
-        return TokenBucket(np.asarray(rate), np.asarray(rate), np.asarray(0.0))
+        each = np.asarray(rate)
+        return TokenBucket(each, each, NO_CREDIT)
 
     def node_seconds(self, wanted: Floats, nodes: Floats, share: float) -> Floats:
         """Node-seconds until ``nodes`` carried ``wanted`` bytes, with ``share`` of their credit."""

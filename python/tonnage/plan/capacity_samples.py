@@ -35,13 +35,15 @@ class CapacitySamples:
         self.clusters = clusters or ClusterDraws()
         self._medians: dict[object, Floats] = {}
         self._drawn: dict[object, dict[int, Draws]] = {}
+        self._normalized_laws: dict[int, _NormalizedLaw] = {}
 
     def medians(self, law: CapacityDistribution) -> Floats:
         """The median over clusters for each size; one value where the size does not matter."""
         if law.of_fleet and len(law.modes) == 1:
             # The uncertainty is symmetric.
             return np.array([law.modes[0].median])
-        scale, law_at_one, key = _normalized(law)
+        normalized = self._normalized(law)
+        law_at_one, key = normalized.at_one, normalized.key
         if key not in self._medians:
             sizes = np.arange(self.min_nodes, self.max_nodes + 1)
             if law.of_fleet:
@@ -51,7 +53,7 @@ class CapacitySamples:
                 middles = np.median(self.clusters.slowest(law_at_one, some), axis=0)
                 joined = np.interp(np.log(sizes), np.log(some), np.log(middles))
                 self._medians[key] = np.exp(joined)
-        return scale * self._medians[key]
+        return normalized.scale * self._medians[key]
 
     def medians_at(self, law: CapacityDistribution, nodes: Sizes) -> Floats:
         middles = self.medians(law)
@@ -59,12 +61,17 @@ class CapacitySamples:
 
     def draws_at(self, law: CapacityDistribution, nodes: Sizes) -> Draws:
         """Draws of each cluster's slowest node: a column for each size, or one for all sizes."""
-        scale, law_at_one, key = _normalized(law)
+        normalized = self._normalized(law)
         sizes = [1] if law.of_fleet else nodes.tolist()
-        drawn = self._drawn.setdefault(key, {})
+        drawn = self._drawn.setdefault(normalized.key, {})
         if new := sorted({*sizes} - drawn.keys()):
-            drawn.update(zip(new, self.clusters.slowest(law_at_one, new).T, strict=True))
-        return scale * np.stack([drawn[size] for size in sizes], axis=1)
+            drawn.update(zip(new, self.clusters.slowest(normalized.at_one, new).T, strict=True))
+        return normalized.scale * np.array([drawn[size] for size in sizes]).T
+
+    def _normalized(self, law: CapacityDistribution) -> "_NormalizedLaw":
+        if id(law) not in self._normalized_laws:
+            self._normalized_laws[id(law)] = _NormalizedLaw.of(law)
+        return self._normalized_laws[id(law)]
 
 
 @dataclass(frozen=True)
@@ -110,10 +117,19 @@ def _dense_sizes(least: int, most: int) -> Sizes:
     return np.unique(np.concatenate([np.arange(least, begin), beyond, [most]]))
 
 
-def _normalized(law: CapacityDistribution) -> tuple[float, CapacityDistribution, object]:
-    """The scale, the distribution scaled to about 1, and a key that equal factors share."""
-    scale = law.modes[0].median
-    modes = [structs.replace(each, median=each.median / scale) for each in law.modes]
-    cluster = law.of_fleet, law.fleet_spread, law.fleets, law.fleet_freedom
-    key = (law.resource, tuple(modes), *cluster)
-    return scale, structs.replace(law, modes=modes), key
+@dataclass(frozen=True)
+class _NormalizedLaw:
+    law: CapacityDistribution
+    scale: float
+    at_one: CapacityDistribution
+    """The distribution scaled to about 1."""
+    key: object
+    """Of distributions with equal factors."""
+
+    @classmethod
+    def of(cls, law: CapacityDistribution) -> "_NormalizedLaw":
+        scale = law.modes[0].median
+        modes = [structs.replace(each, median=each.median / scale) for each in law.modes]
+        cluster = law.of_fleet, law.fleet_spread, law.fleets, law.fleet_freedom
+        key = (law.resource, tuple(modes), *cluster)
+        return cls(law, scale, structs.replace(law, modes=modes), key)

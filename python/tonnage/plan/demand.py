@@ -134,7 +134,7 @@ class DemandTerm:
     max_per_node: float | None = None
     """A node uses no more than this; of requests whose size is a machine's, the longest."""
 
-    @property
+    @cached_property
     def work_key(self) -> object:
         """Equal for terms that take equally long, of whatever phase."""
         parts = tuple(

@@ -33,6 +33,7 @@ from tonnage.plan.resources.engine_memory import (
     divides_once_more,
     intermediate_share,
     largest_share,
+    local_devices,
     suffices,
 )
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
@@ -393,7 +394,15 @@ def two_passes_suffice(
 ) -> npt.NDArray[np.bool_]:
     """Whether each machine's memory allows two passes; so it does where that is unknown."""
     count = _volumes_of_local_data(demand)
-    return np.array([suffices(job, size, each.offer, count) for each in machines], dtype=bool)
+    known: dict[object, bool] = {}
+    found = []
+    for offer in (machine.offer for machine in machines):
+        # Of some thousand machines a hundred differ in this.
+        figures = offer.memory_bytes, offer.vcpus, count or local_devices(offer)
+        if figures not in known:
+            known[figures] = suffices(job, size, offer, count)
+        found.append(known[figures])
+    return np.array(found, dtype=bool)
 
 
 def two_pass_nodes(

@@ -115,7 +115,14 @@ def sample_outcome(
         drawn_start = term_work(term, group.demand, size, drawn_capacity, cluster_sizes, buckets)
     billed = group_bill(group, places, median_seconds * cluster_sizes, cluster_sizes, billing_unit)
     paid = np.asarray(sum(billed.values()))
-    ends = np.array([_interval(cost(drawn, each), paid) for each in (lower, higher)])
+    lowest = _interval(cost(drawn, lower), paid)
+    highest = _interval(cost(drawn, higher), paid) if np.any(lower != higher) else lowest
+    time = _interval(drawn / cluster_sizes, median_seconds)
+    run_time = (
+        _interval((drawn - drawn_start) / cluster_sizes, median_seconds - start)
+        if group.demand.start_up
+        else time
+    )
     return Outcome(
         nodes=sizes,
         seconds=median_seconds,
@@ -123,11 +130,11 @@ def sample_outcome(
         bill=billed,
         usd_per_hour=prices + volume_usd,
         sampled_seconds=drawn / cluster_sizes,
-        seconds_interval=_interval(drawn / cluster_sizes, median_seconds),
+        seconds_interval=time,
         interruption_seconds=interrupted,
         run_seconds=median_seconds - start,
-        run_interval=_interval((drawn - drawn_start) / cluster_sizes, median_seconds - start),
-        usd_interval=np.array([ends[0, 0], ends[1, 1]]),
+        run_interval=run_time,
+        usd_interval=np.array([lowest[0], highest[1]]),
         phases=phases,
     )
 

@@ -12,6 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from tonnage import _core
 from tonnage.base.core.errors import Cancelled, RunError, UsageError
 
@@ -84,7 +86,9 @@ class BackgroundJob:
 
 def plan(config: dict[str, Any]) -> dict[str, Any]:
     """How the core would divide memory for a sort; raises `UsageError` if it is too small."""
-    planned: dict[str, Any] = json.loads(_core.plan(json.dumps(config)))
+    # Plans ask some thousand times, and this is several times as fast as the standard library.
+    asked = msgspec.json.encode(config).decode()
+    planned: dict[str, Any] = msgspec.json.decode(_core.plan(asked))
     return planned
 
 

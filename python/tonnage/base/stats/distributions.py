@@ -124,4 +124,13 @@ def _series(shape: float, at: FloatArray) -> FloatArray:
 
 def _ratio(polynomials: tuple[FloatArray, FloatArray], at: FloatArray) -> FloatArray:
     above, below = polynomials
-    return np.asarray(np.polyval(above, at) / np.polyval(below, at))
+    return _polynomial(above, at) / _polynomial(below, at)
+
+
+def _polynomial(coefficients: FloatArray, at: FloatArray) -> FloatArray:
+    # As NumPy's polyval, but without a new array for each coefficient.
+    found = np.full_like(at, coefficients[0])
+    for each in coefficients[1:]:
+        found *= at
+        found += each
+    return found

@@ -45,11 +45,11 @@ class EmitOptions:
     ] = None
 
     def refuse(self, others: Mapping[str, object]) -> None:
-        from tonnage.provision.export import EXPORTERS
-
         if self.emit is None:
             refuse_without("--emit", {"--candidate": self.candidate, "--output": self.output})
             return
+        from tonnage.provision.export import EXPORTERS
+
         refuse_unknown("--emit", [self.emit], EXPORTERS)
         for flag, value in others.items():
             if value:

@@ -36,7 +36,8 @@ class BlockVolumes:
 
     def gib_of_one(self, nodes: int) -> int:
         """The same for one cluster size."""
-        return int(self.gib_each(np.array(float(nodes))))
+        stored = FILE_SYSTEM_ROOM * self.stored_bytes / (nodes * self.count)
+        return max(math.ceil(stored / GIB), self._min_gib)
 
     @property
     def _min_gib(self) -> int:

@@ -98,9 +98,9 @@ class Machines:
         for thing in ADVERTISED:
             known = [each.buckets.get(thing, unknown) for each in some]
             buckets[thing] = TokenBucket(
-                np.array([each.baseline for each in known]),
-                np.array([each.burst for each in known]),
-                np.array([each.credit for each in known]),
+                np.array([float(each.baseline) for each in known]),
+                np.array([float(each.burst) for each in known]),
+                np.array([float(each.credit) for each in known]),
             )
         return cls(
             some,
