@@ -355,7 +355,7 @@ def _refuse(
         reasons.append((other, f"{kind} volumes cannot be attached to it"))
         few = machines.data_volumes < demand.volumes.count
         reasons.append((few, f"fewer than {demand.volumes.count} volumes can be attached to it"))
-    for thing in demand.advertised_resources:
+    for thing in sorted(demand.advertised_resources):
         why = f"{UNKNOWN_FIGURES[thing]} was not measured, and no rate is advertised"
         reasons.append((np.isnan(machines.buckets[thing].baseline), why))
     good = np.ones(len(machines), dtype=bool)
