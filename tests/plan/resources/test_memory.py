@@ -23,6 +23,7 @@ from tonnage.plan.resources.engine_memory import (
     largest_sort,
     local_devices,
     partition_bytes,
+    suffices,
 )
 from tonnage.plan.search import Limits
 from tonnage.run.mapreduce import cluster
@@ -115,7 +116,8 @@ def test_too_little_memory_costs_a_third_pass() -> None:
 def test_what_a_function_makes_counts_and_a_reduction_has_no_passes() -> None:
     most = largest_sort(replace(offer("small"), vcpus=8, memory_bytes=4 * GIB))
     larger = planned(most // 2, name="ten times")
-    assert [len(of(larger, name).phases) for name in ("small", "large")] == [3, 2]
+    # Neither has partitions enough: there are as many as the input needs.
+    assert [len(of(larger, name).phases) for name in ("small", "large")] == [3, 3]
     once = of(planned(most // 2), "small").phases[1].seconds
     assert of(larger, "small").phases[1].seconds == pytest.approx(10 * once)
     reduced = planned(2 * most, name="reduce")
@@ -167,24 +169,38 @@ def test_a_mapreduces_partitions_are_as_large_as_its_threads_take(
     [("i4i.4xlarge", 0), ("x8g.large", 0), ("r8gn.xlarge", 4), ("x8g.large", 8)],
 )
 @pytest.mark.parametrize("nodes", [10, 200])
+@pytest.mark.parametrize("map_share", [0.4, 1.0, 1.9])
 def test_simulate_agrees_which_mapreduces_memory_allows(
-    name: str, volumes: int, nodes: int
+    name: str, volumes: int, nodes: int, map_share: float
 ) -> None:
     found = machine(name)
     assert found.memory_bytes and found.vcpus
     devices = volumes or local_devices(found)
-    its = MapReduceDivision(Machine(found.memory_bytes // 2, int(found.vcpus), devices))
-    most = largest_mapreduce(found, volumes)
+    machine_of_it = Machine(found.memory_bytes // 2, int(found.vcpus), devices)
+    its = MapReduceDivision(machine_of_it, map_share)
+    most = largest_mapreduce(found, volumes, map_share)
 
-    def suffices(size: float) -> bool:
+    def fits(size: float) -> bool:
         share = int(size) // nodes
         partitions = its.partitions(share, nodes)
-        fits = size / partitions <= its.slot_bytes(share, nodes)
+        whole = size / partitions <= its.slot_bytes(share, nodes)
         long = not volumes or its.first_block_bytes(share, nodes) >= MIN_VOLUME_BLOCK
-        return fits and long
+        return whole and long
 
-    assert suffices(most * 0.98)
-    assert not suffices(most * 1.02)
+    assert fits(most * 0.98)
+    assert not fits(most * 1.02)
+
+
+@pytest.mark.parametrize(("map_share", "fits"), [(1.9, True), (2.1, False)])
+def test_partitions_are_as_many_as_the_input_needs(map_share: float, fits: bool) -> None:
+    """The driver does not know that a map function makes more of it."""
+    found = machine("i4i.4xlarge")
+    assert found.memory_bytes and found.vcpus
+    its = MapReduceDivision(
+        Machine(found.memory_bytes // 2, int(found.vcpus), local_devices(found)), map_share
+    )
+    assert (TB / its.partitions(TB // 10, 10) <= its.slot_bytes(TB // 10, 10)) == fits
+    assert suffices(mapreduce_job(map_share=map_share), TB, found) == fits
 
 
 @pytest.mark.parametrize("volumes", [0, 8])

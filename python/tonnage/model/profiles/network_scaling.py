@@ -84,9 +84,9 @@ def scaling_curve(scaling: NetworkScaling) -> ScalingCurve:
         )
     falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
     exponent, error = _fit(falling)
-    return ScalingCurve(
-        tuple(points), scaling.source, max(exponent, 0.0), error, max(len(falling) - 2, 0)
-    )
+    # In this order, so that a negative zero, which notes would print, is one no longer.
+    exponent = max(0.0, exponent)
+    return ScalingCurve(tuple(points), scaling.source, exponent, error, max(len(falling) - 2, 0))
 
 
 def _fit(points: list[tuple[int, float]]) -> tuple[float, float | None]:

@@ -8,7 +8,8 @@ core's own division of memory is asked, for a large cluster, where the size is l
 
 A MapReduce divides its memory in its own way (`run.mapreduce.shuffle`): it has a limited number of
 partitions, one may take an eighth of a thread's memory, and a thread's buffer makes a block for
-each.
+each. How many there are follows from the bytes that it reads, since what a map function makes of
+them is not known before.
 
 The core divides each partition that does not fit by as many as fit into memory, some hundreds, so
 three passes are enough for all inputs of today.
@@ -35,6 +36,8 @@ FILL = 0.76
 """The core fills partitions to 75 % of what fits; the rest is rounding."""
 MAX_PARTITIONS, MAX_NODE_PARTITIONS = 1 << 15, 1 << 12
 """Of a MapReduce (`run.mapreduce.cluster`, `run.mapreduce.shuffle`), and of each of its nodes."""
+AIMED_PARTITIONS = 2
+"""A MapReduce aims at so many partitions for each that would hold as many bytes of input as fit."""
 LARGEST, EXACT = 1 << 60, 1.01
 """The bounds of the bisection: bytes, and the factor between its last steps."""
 CLEAR = 1.05
@@ -62,8 +65,9 @@ def largest_input(job: Job, offer: Offer, volumes: int = 0) -> float:
     share = intermediate_share(job)
     if share is None or not has_memory_limit(offer):
         return math.inf
-    most = largest_sort if job.name == "sort" else largest_mapreduce
-    return most(offer, volumes) / share
+    if job.name == "sort":
+        return largest_sort(offer, volumes) / share
+    return largest_mapreduce(offer, volumes, share)
 
 
 def suffices(job: Job, size: int, offer: Offer, volumes: int = 0) -> bool:
@@ -86,19 +90,26 @@ def largest_share(job: Job, offer: Offer, volumes: int = 0) -> float:
     return most * MAX_NODE_PARTITIONS / share
 
 
-def largest_mapreduce(offer: Offer, volumes: int = 0) -> int:
-    """The most bytes that a MapReduce shuffles in two passes on eight nodes or more.
+def largest_mapreduce(offer: Offer, volumes: int = 0, map_share: float = 1.0) -> int:
+    """The most bytes of input of a MapReduce in two passes on eight nodes or more.
 
-    It aims at partitions of half the size that a thread can take, and makes larger ones if there
-    would be too many of them, or on volumes if their blocks would be too short.
+    It aims at partitions of half the size that a thread can take, as if its map function made as
+    much as it reads, and makes larger ones if there would be too many of them. If the function
+    makes more than twice as much, partitions do not fit. On volumes their blocks may not be too
+    short.
     """
+    if map_share > AIMED_PARTITIONS:
+        return 0
     memory = _memory(offer, volumes)
     usable = memory.bytes // MEMORY_SHARE
     most = partition_bytes(usable, memory.threads, memory.devices)
-    partitions = usable // (8 * memory.threads) // memory.min_block if volumes else MAX_PARTITIONS
+    of_all = int(most * MAX_PARTITIONS / map_share)
+    if not volumes:
+        return of_all
+    partitions = usable // (8 * memory.threads) // memory.min_block
     if partitions >= MAX_PARTITIONS:
-        return most * MAX_PARTITIONS
-    return most // 2 * partitions
+        return of_all
+    return min(of_all, most // AIMED_PARTITIONS * partitions)
 
 
 def partition_bytes(memory_bytes: int, threads: int, devices: int) -> int:
