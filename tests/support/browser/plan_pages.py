@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,12 @@ def page_plan(page: Page, fields: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def random_forms(count: int, seed: int) -> Iterator[dict[str, str]]:
+def random_forms(
+    count: int,
+    seed: int,
+    locations: Sequence[str] = (*JOBS,),
+    providers: Sequence[str] = ("aws", "gcp", "azure"),
+) -> Iterator[dict[str, str]]:
     """Random texts of the form, over all that a person may enter."""
     dice = random.Random(seed)
     for _ in range(count):
@@ -83,18 +88,18 @@ def random_forms(count: int, seed: int) -> Iterator[dict[str, str]]:
             "deadline": dice.choice(["", "2h", f"{10 ** dice.uniform(1, 5):.1f}s"]),
             "budget": dice.choice(["", "", f"{10 ** dice.uniform(0, 4):.2f}"]),
             "objective": dice.choice(["cost", "cost", "time"]),
-            "location": dice.choice([*JOBS]),
-            "provider": dice.choice(["", "aws", "gcp", "azure"]),
+            "location": dice.choice(locations),
+            "provider": dice.choice(["", *providers]),
             "purchase": dice.choice(["on-demand", "spot"]),
             "max-nodes": str(round(10 ** dice.uniform(0, 2.2))),
         }
 
 
-def to_request(fields: dict[str, str]) -> PlanRequest:
+def to_request(fields: dict[str, str], jobs: Mapping[str, Job] = JOBS) -> PlanRequest:
     """The same as a plan request, parsed as the command does."""
     deadline, budget, provider = fields["deadline"], fields["budget"], fields["provider"]
     return PlanRequest(
-        job=JOBS[fields["location"]],
+        job=jobs[fields["location"]],
         size=parse_size(fields["data"]),
         limits=Limits(
             max_nodes=int(fields["max-nodes"]),
@@ -146,8 +151,3 @@ def assert_same_candidate(mine: dict[str, Any], its: Candidate) -> None:
     assert [each["bottleneck"] for each in mine["phases"]] == [
         each.bottleneck for each in its.phases
     ]
-
-
-def catalogs_of(some: PlanPage, provider: str) -> list[Catalog]:
-    """The catalogs of a provider, as the command selects them."""
-    return [each for each in some.catalogs if not provider or each.provider == provider]
