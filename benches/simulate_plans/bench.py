@@ -28,7 +28,7 @@ from tonnage.catalog import Catalog, newest_catalogs
 from tonnage.cli.options.planning import load_profiles
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.plan.planner import PlanRequest, find_choice, plan
-from tonnage.plan.resources.startup import published_startup
+from tonnage.plan.resources.startup import default_startup
 from tonnage.plan.search import Limits
 from tonnage.simulate.cluster import SimulationError
 from tonnage.simulate.planned import planned_scenario
@@ -72,7 +72,7 @@ def compare(catalog: Catalog, cell: Cell, seed: int) -> dict[str, Any]:
         job=JOBS[cell.job](read_from=where, written_to=where),
         size=size,
         limits=Limits(deadline_seconds=cell.deadline_seconds),
-        startup=published_startup(),
+        startup=default_startup(),
         memory=True,
     )
     made = plan(request, [catalog], known)

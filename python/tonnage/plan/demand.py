@@ -181,7 +181,7 @@ class LayoutDemand:
 
     @property
     def start_up(self) -> tuple[DemandTerm, ...]:
-        """The term of the machines' start; none if they run already."""
+        """The term of the machines' start; none if they are ready."""
         return next((phase.terms for phase in self.phases if phase.name == START_UP), ())
 
     @cached_property
@@ -231,7 +231,7 @@ def layout_demand(
     shares: OfferCapacity,
     network: str,
     calibration_match: CalibrationMatch = NO_MATCH,
-    startup: CapacityDistribution | None = None,
+    startup: Sequence[CapacityDistribution] = (),
     store: StoreLimits | None = None,
     requests: Sequence[Requests] = (),
 ) -> LayoutDemand:
@@ -243,7 +243,7 @@ def layout_demand(
         shares: Shares of advertised rates that are reached.
         network: ``scaled``: slows down with cluster size, as measured; ``baseline``: as between two
             nodes; ``infinite``: ignored.
-        startup: Starts per second of a machine; ``None``: the machines run already.
+        startup: Machines per second of each step of starting; none: the machines are ready.
         store: What all nodes share of the object storage.
         requests: The job's requests to it.
     """
@@ -322,9 +322,12 @@ def layout_demand(
     )
 
 
-def _start_up(law: CapacityDistribution) -> PhaseDemand:
-    part = DemandPart("start", 1.0, law, None, "each machine starts once", per_node=True)
-    return PhaseDemand(START_UP, (DemandTerm("start", (part,), 0.0),), 0.0, 0.0)
+def _start_up(steps: Sequence[CapacityDistribution]) -> PhaseDemand:
+    parts = tuple(
+        DemandPart(step.resource, 1.0, step, None, "once on each machine", per_node=True)
+        for step in steps
+    )
+    return PhaseDemand(START_UP, (DemandTerm("start", parts, 0.0),), 0.0, 0.0)
 
 
 def _outside_phases(law: CapacityDistribution) -> PhaseDemand:

@@ -242,7 +242,7 @@ def _demands(
             shares=shares,
             network=network,
             calibration_match=calibrating,
-            startup=startup.get(catalog.provider),
+            startup=startup.get(catalog.provider, ()),
             store=catalog.object_store.limits if catalog.object_store else None,
             requests=requests,
         )

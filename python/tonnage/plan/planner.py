@@ -72,7 +72,7 @@ class PlanRequest:
     include: frozenset[OfferKind] = frozenset()
     """Kinds of offers that are otherwise left out."""
     startup: Startup = dataclasses.field(default_factory=dict)
-    """How long machines take to start; without it they run already."""
+    """How long machines take until they are ready; without it they are."""
     memory: bool = False
     """Whether memory that does not suffice for two passes costs a third one."""
     quota_vcpus: int | None = None
@@ -352,12 +352,16 @@ def plan_notes(
     request: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]
 ) -> list[str]:
     notes = [note for each in catalogs for note in _catalog_notes(request, each)]
-    start = "installing and screening" if request.startup else "start-up"
     if request.job.room:
         stored = any(room.what == "input" and room.where != "object" for room in request.job.room)
-        loading = ", loading of the input" if stored else ""
-        quotas = "" if request.quota_vcpus else ", account quotas (--quota-vcpus)"
-        notes.append(f"not included: {start} of the nodes{loading}{quotas}")
+        missing = {
+            "start-up of the nodes": not request.startup,
+            "loading of the input": stored,
+            "account quotas (--quota-vcpus)": not request.quota_vcpus,
+        }
+        if any(missing.values()):
+            told = ", ".join(what for what, is_missing in missing.items() if is_missing)
+            notes.append(f"not included: {told}")
     notes += _price_notes(request)
     if not request.public_addresses and any(each.where == "object" for each in request.job.room):
         notes.append(

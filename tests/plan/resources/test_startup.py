@@ -12,7 +12,13 @@ from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
 from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.startup import Startup, fixed_startup, published_startup
+from tonnage.plan.resources.startup import (
+    INSTALL_SECONDS,
+    SCREEN_SECONDS,
+    Startup,
+    default_startup,
+    fixed_startup,
+)
 from tonnage.plan.search import Limits
 
 TB = 10**12
@@ -50,7 +56,7 @@ def test_a_start_is_a_phase_of_its_own_and_is_paid_for() -> None:
 
 
 def test_a_cluster_starts_as_slowly_as_its_slowest_machine() -> None:
-    startup = published_startup()
+    startup = {provider: (boot,) for provider, (boot, *_) in default_startup().items()}
     few, many = (planned(startup, nodes, size=1_000 * nodes) for nodes in (2, 500))
     starts = start_seconds("aws")
     assert len(starts) > 60
@@ -60,8 +66,22 @@ def test_a_cluster_starts_as_slowly_as_its_slowest_machine() -> None:
     assert first < few.seconds.high
 
 
+def test_machines_are_installed_and_screened_before_the_job_begins() -> None:
+    """Both take as long on any number of machines, and are paid for."""
+    boots = {provider: (boot,) for provider, (boot, *_) in default_startup().items()}
+    for nodes in (1, 300):
+        booted, ready = (
+            planned(steps, nodes, size=1_000 * nodes) for steps in (boots, default_startup())
+        )
+        more = ready.seconds.median - booted.seconds.median
+        assert more == pytest.approx(INSTALL_SECONDS + SCREEN_SECONDS)
+        # $1 an hour for each node.
+        assert ready.cost_usd.median == pytest.approx(nodes * ready.seconds.median / 3600)
+        assert ready.job_phases == booted.job_phases
+
+
 def test_a_start_is_uncertain_and_the_run_is_not() -> None:
-    found = planned(published_startup())
+    found = planned(default_startup())
     assert found.run_seconds is not None
     assert found.seconds.high > found.seconds.median + 1
     assert found.run_seconds.high == pytest.approx(found.run_seconds.low, rel=0.01)
@@ -89,9 +109,9 @@ def test_more_start_up_never_favours_more_machines() -> None:
 
 
 def test_every_provider_has_its_own_starts_and_a_lab_none() -> None:
-    startup = published_startup()
+    startup = default_startup()
     assert startup.keys() == {"aws", "gcp", "azure"}
-    for provider, law in startup.items():
+    for provider, (law, *_) in startup.items():
         starts = start_seconds(provider)
         assert f"{len(starts):,} starts" in law.source
         usual = max(law.modes, key=lambda mode: mode.instances)
@@ -100,7 +120,7 @@ def test_every_provider_has_its_own_starts_and_a_lab_none() -> None:
 
 
 def test_the_arithmetic_and_the_plans_file_have_the_start() -> None:
-    startup = published_startup()
+    startup = default_startup()
     request = PlanRequest(
         job=sort_job(),
         size=TB,
@@ -109,11 +129,17 @@ def test_the_arithmetic_and_the_plans_file_have_the_start() -> None:
         startup=startup,
     )
     world = [catalog([offer("m")], ())]
-    (first, *_) = explain(request, world, known(), "m").terms
+    terms = explain(request, world, known(), "m").terms
+    steps = [term for term in terms if term.phase == START_UP]
     made = plan(request, world, known())
-    assert (first.phase, first.resource, first.demand) == (START_UP, "start", 4)
-    assert first.seconds == pytest.approx(made.candidates[0].phases[0].seconds)
-    assert "SpareCores" in first.capacity_source
+    assert [(step.resource, step.demand) for step in steps] == [
+        *(("start", 4), ("install", 4), ("screen", 4))
+    ]
+    assert sum(step.seconds for step in steps) == pytest.approx(
+        made.candidates[0].phases[0].seconds
+    )
+    boot, install, screen = (step.capacity_source for step in steps)
+    assert "SpareCores" in boot and "Tonnage's own" in install and "tonnage launch" in screen
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
     # A plan of before has no such figure, and is still read.
     old = made.to_json()

@@ -74,7 +74,7 @@ from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.block_volumes import BlockVolumes
 from tonnage.plan.resources.machines import Machine
-from tonnage.plan.resources.startup import published_startup
+from tonnage.plan.resources.startup import default_startup
 from tonnage.plan.search import LARGEST_CLUSTER, Limits, SearchResult
 from tonnage.report.explorer import page_data, write_explorer
 from tonnage.report.explorer.page import SCRIPTS
@@ -589,7 +589,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
     lines, terms = ScriptLines(mirrored), 0
     for place, (jobs, catalogs, known) in enumerate(worlds()):
         file = tmp_path / f"{place}.html"
-        startup = published_startup() if place else {}
+        startup = default_startup() if place else {}
         write_explorer(
             page_data(
                 *(jobs, catalogs, known, startup),

@@ -10,12 +10,8 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from tonnage.base import formatting
-from tonnage.base.records.plan import (
-    ExplainedTerm,
-    Explanation,
-    Plan,
-    PlannedPhase,
-)
+from tonnage.base.records.job import START_UP
+from tonnage.base.records.plan import ExplainedTerm, Explanation, Plan, PlannedPhase
 from tonnage.cli.options.types import MAX_NODES
 from tonnage.cli.output.candidates import (
     aligned_table,
@@ -191,8 +187,7 @@ def explanation_lines(explanation: Explanation) -> list[str]:
             lines.append(f"      capacity, {term.evidence}: {term.capacity_source}")
             low, high = term.low_capacity, term.high_capacity
             lines.append(
-                f"      90 %: {_rate(term.resource, low)} to {_rate(term.resource, high)}, "
-                f"{term.spread_source}"
+                f"      90 %: {_rate(term, low)} to {_rate(term, high)}, {term.spread_source}"
             )
     lines += ["", "Cost"]
     lines += [f"  {price}" for price in explanation.prices]
@@ -209,9 +204,9 @@ def explanation_lines(explanation: Explanation) -> list[str]:
 
 
 def _division(term: ExplainedTerm, nodes: int) -> str:
-    if term.resource == "start":
+    if term.phase == START_UP:
         return f"the slowest of {formatting.several(nodes, 'machine')}"
-    amount, rate = _amount(term.resource, term.demand), _rate(term.resource, term.capacity)
+    amount, rate = _amount(term.resource, term.demand), _rate(term, term.capacity)
     return f"{amount} / {nodes} / {rate}"
 
 
@@ -221,8 +216,9 @@ def _amount(resource: str, value: float) -> str:
     return f"{value:.4g} core s" if resource == "cpu" else formatting.size(value)
 
 
-def _rate(resource: str, value: float) -> str:
-    if resource == "start":
+def _rate(term: ExplainedTerm, value: float) -> str:
+    resource = term.resource
+    if term.phase == START_UP:
         return formatting.seconds(1 / value)
     if resource.endswith(REQUESTS):
         return f"{value:.3g}/s"

@@ -53,7 +53,7 @@ def explore(
         tonnage explore --output explore.html
         tonnage explore reduce --passes 10 --chunk-size 8MiB
     """
-    from tonnage.plan.resources.startup import published_startup
+    from tonnage.plan.resources.startup import default_startup
     from tonnage.report.explorer import page_data, write_explorer
 
     refuse_suffix(out, ".html")
@@ -67,7 +67,7 @@ def explore(
             _jobs(job, given, catalogs),
             catalogs,
             profiles,
-            published_startup(),
+            default_startup(),
             memory=True,
             public_addresses=True,
             own_prices=pricing.own_prices(catalogs),

@@ -180,8 +180,9 @@ class OfferOptions:
     startup: Annotated[
         float | None,
         Time(
-            "Time from the request of the machines until all of them run; 0: they run already. "
-            "Default: as others measured it for the provider, of the slowest machine.",
+            "Time from the request of the machines until the job can begin; 0: they are ready. "
+            "Default: the boot of the slowest machine, as others measured it for the provider, "
+            "then installing and screening as tonnage launch does.",
             parse_startup,
         ),
     ] = None
@@ -206,9 +207,9 @@ class OfferOptions:
 
     @property
     def startup_laws(self) -> Startup:
-        from tonnage.plan.resources.startup import fixed_startup, published_startup
+        from tonnage.plan.resources.startup import default_startup, fixed_startup
 
-        return published_startup() if self.startup is None else fixed_startup(self.startup)
+        return default_startup() if self.startup is None else fixed_startup(self.startup)
 
     @property
     def included(self) -> frozenset[OfferKind]:

@@ -17,6 +17,9 @@ const tile = (name, figure, note) =>
 /** The candidate's longest phase, whose bottleneck limits it. */
 const longest = (candidate) => candidate.phases.reduce((one, other) => (other.seconds > one.seconds ? other : one));
 
+/** The phase whose terms are seconds of each machine, as in tonnage/base/records/job.py. */
+const START_UP = "start-up";
+
 /** From this many phases with one bottleneck on, they are summed up, as in tonnage/cli/output/plan.py. */
 const MANY = 3;
 
@@ -189,9 +192,9 @@ function showSources({ request, samples }, candidate) {
   const amount = (term, value) => (term.resource === "cpu" ? `${formatting.significant(value)} core seconds`
     : areRequests(term) ? `${formatting.count(Math.round(value))} requests` : formatting.size(value));
   const rate = (term) => (value) => (term.resource === "cpu" ? `${formatting.significant(value)} cores`
-    : term.resource === "start" ? formatting.seconds(1 / value)
+    : term.phase === START_UP ? formatting.seconds(1 / value)
     : areRequests(term) ? `${formatting.significant(value)}/s` : formatting.rate(value));
-  const division = (term, nodes) => (term.resource === "start" ? `the slowest of ${formatting.several(nodes, "machine")}`
+  const division = (term, nodes) => (term.phase === START_UP ? `the slowest of ${formatting.several(nodes, "machine")}`
     : `${amount(term, term.demand)} / ${formatting.count(nodes)} / ${rate(term)(term.capacity)}`);
   const line = (name, said) => element("p", {}, element("small", {}, `${name}: `, ...[said].flat()));
   const codes = (commands) => commands.flatMap((command, at) => [at ? ", " : "", element("code", {}, command)]);
