@@ -264,7 +264,7 @@ class VolumeKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store delivers to all nodes together; ``None``: no limit known.
+    """What a store delivers to all nodes together, and to each; ``None``: no limit known.
 
     That of requests is of one prefix or bucket, that of bytes of an account; a connection's is of
     one request at a time.
@@ -277,6 +277,8 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     connection_bytes_per_second: tuple[float, float] | None = None
     """From the slower to the faster."""
     source: str
+    node_bytes_per_second: float | None = None
+    """Each way, of one machine, however fast its network is."""
 
 
 class ObjectStore(msgspec.Struct, frozen=True, kw_only=True):

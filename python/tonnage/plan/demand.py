@@ -132,7 +132,8 @@ class DemandTerm:
     credit_share: float
     """The share of the class's credits for this phase."""
     max_per_node: float | None = None
-    """A node uses no more than this; of requests whose size is a machine's, the longest."""
+    """A node uses no more than this of what it advertises; of requests whose size is a machine's,
+    the longest."""
 
     @cached_property
     def work_key(self) -> object:
@@ -244,7 +245,7 @@ def layout_demand(
         network: ``scaled``: slows down with cluster size, as measured; ``baseline``: as between two
             nodes; ``infinite``: ignored.
         startup: Machines per second of each step of starting; none: the machines are ready.
-        store: What all nodes share of the object storage.
+        store: What all nodes share of the object storage, and what each can have of it.
         requests: The job's requests to it.
     """
     if network != "scaled":
@@ -288,6 +289,8 @@ def layout_demand(
                 unknown[resource_class] = None
             advertised.update(part.advertised for part in parts if part.advertised)
             most = phase.most_cores if resource_class == "cpu" else None
+            if resource_class == "object storage" and store:
+                most = store.node_bytes_per_second
             terms.append(
                 DemandTerm(
                     resource_class,

@@ -167,6 +167,10 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
         )
     if thing == "object storage" and part.advertised:
         sources.append("not measured; at most the network bandwidth")
+        store = choice.group.catalog.object_store
+        if term.max_per_node is not None and store and store.limits:
+            share = formatting.rate(term.max_per_node)
+            sources.append(f"the store gives a machine at most {share} ({store.limits.source})")
     return "; ".join(sources)
 
 

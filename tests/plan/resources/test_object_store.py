@@ -216,3 +216,20 @@ def test_the_arithmetic_says_what_a_request_moves() -> None:
     assert term.demand == pytest.approx(TB / each)
     assert term.capacity == pytest.approx(50 / 4)
     assert f"each moves {each / 1e6:.1f} MB, as its memory allows" in term.capacity_source
+
+
+@pytest.mark.parametrize(("network", "seconds"), [(8e9, 125.0), (20e9, 100.0)])
+def test_a_store_gives_a_machine_no_more_than_is_documented(network: float, seconds: float) -> None:
+    """However fast its network is; what was measured of a machine counts as measured."""
+    limits = replace(NONE, node_bytes_per_second=10e9)
+    machine = offer("m", network=network, link=None, local_bytes=0)
+    world = catalog([machine], store=replace(STORE, limits=limits))
+    shares = profile({}, shares=[distribution("network", 1.0, 0.0)])
+    for each, found in ((shares, seconds), (profile(FAST), 1.0)):
+        question = PlanRequest(job=reduce_job(), size=TB, limits=Limits(max_nodes=1))
+        known = index_profiles([each])
+        made = plan(question, [world], known)
+        assert made.candidates[0].seconds.median == pytest.approx(found)
+        (term,) = explain(question, [world], known, "m").terms
+        said = "the store gives a machine at most 10,000 MB/s (made up)" in term.capacity_source
+        assert said is (each is shares)

@@ -464,6 +464,7 @@ WORLD = catalog(
             write_bytes_per_second=None,
             connection_bytes_per_second=(85e6, 90e6),
             source="made up",
+            node_bytes_per_second=0.8e9,
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What the object storage of a provider delivers to all nodes together, as documented."""
+"""What a provider's object storage delivers to all nodes together and to each, as documented."""
 
 from tonnage.catalog.offer import StoreLimits
 from tonnage.catalog.published.rows import number, read
@@ -15,6 +15,7 @@ def store_limits(provider: str) -> StoreLimits | None:
                 read_bytes_per_second=number(row["read_gbps"], GIGABIT),
                 write_bytes_per_second=number(row["write_gbps"], GIGABIT),
                 connection_bytes_per_second=_between(row["connection_mb_per_s"]),
+                node_bytes_per_second=number(row["node_gbps"], GIGABIT),
                 source=row["source"],
             )
     return None

@@ -86,7 +86,13 @@ function capacitySource({ choice, nodes }, term, part, law) {
     const { kind, count } = group.volumes;
     sources.push(`at most ${describeBucket(most)} of ${count} x ${kind.name} (${kind.limit_source})`);
   }
-  if (term.resource_class === "object storage" && part.advertised) sources.push("not measured; at most the network bandwidth");
+  if (term.resource_class === "object storage" && part.advertised) {
+    sources.push("not measured; at most the network bandwidth");
+    if (term.max_per_node !== null) {
+      const { source } = group.catalog.store.limits;
+      sources.push(`the store gives a machine at most ${formatting.rate(term.max_per_node)} (${source})`);
+    }
+  }
   return sources.join("; ");
 }
 
