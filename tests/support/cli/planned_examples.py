@@ -26,7 +26,7 @@ from tonnage.plan.demand import RESOURCE_CLASSES
 PAGE = ROOT / "docs" / "concepts" / "planned-examples.md"
 EXAMPLE = re.compile(r"^    tonnage plan ([^\n]+)\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_ASKED_OF_OTHERS = ("--deadline", "--nodes", "--max-nodes")
-MANY_PHASES = 4
+MANY_PHASES = 5
 
 
 @dataclass(frozen=True)
