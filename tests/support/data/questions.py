@@ -20,7 +20,7 @@ from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.startup import Startup, fixed_startup, published_startup
+from tonnage.plan.resources.startup import Startup, fixed_startup, default_startup
 from tonnage.plan.search import LARGEST_CLUSTER, Limits
 
 OFFERS, KINDS = 12, 2
@@ -102,7 +102,7 @@ def random_reduction(dice: random.Random) -> Job:
 
 
 def random_startup(dice: random.Random) -> Startup:
-    return dice.choice([published_startup(), fixed_startup(0.0), fixed_startup(42.0)])
+    return dice.choice([default_startup(), fixed_startup(0.0), fixed_startup(42.0)])
 
 
 def random_catalogs(dice: random.Random) -> list[Catalog]:

@@ -14,14 +14,14 @@ def store_limits(provider: str) -> StoreLimits | None:
                 puts_per_second=number(row["puts_per_second"]),
                 read_bytes_per_second=number(row["read_gbps"], GIGABIT),
                 write_bytes_per_second=number(row["write_gbps"], GIGABIT),
-                connection_bytes_per_second=_between(row["connection_mb_per_s"]),
+                connection_bytes_per_second=_rate_range(row["connection_mb_per_s"]),
                 node_bytes_per_second=number(row["node_gbps"], GIGABIT),
                 source=row["source"],
             )
     return None
 
 
-def _between(text: str) -> tuple[float, float] | None:
+def _rate_range(text: str) -> tuple[float, float] | None:
     """Two rates in MB/s, ``85-90``."""
     if not text:
         return None

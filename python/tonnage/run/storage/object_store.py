@@ -26,7 +26,7 @@ COUNTS = ("requests", "retries", "hedged")
 
 
 def usual_requests(threads: int) -> int:
-    """Concurrent requests of a machine with so many threads, if nothing is said."""
+    """Concurrent requests of a machine with so many threads, unless a number is given."""
     return min(max(REQUESTS, THREAD_REQUESTS * threads), MOST_REQUESTS)
 
 
