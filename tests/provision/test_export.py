@@ -392,17 +392,26 @@ def test_a_node_with_other_disks_than_planned_is_refused(tmp_path: Path) -> None
     assert "Planned: 2 local disks, 0 volumes; found: 1, 0" in done.stderr
 
 
-def test_azures_temporary_disk_counts(tmp_path: Path) -> None:
-    wanted = rental("azure-us-east-2025", "Standard_L8s_v3", own_disks=True)
-    assert wanted.local_disks is None
+@pytest.mark.parametrize(
+    ("offer", "disks", "mounted"),
+    [
+        ("Standard_L8s_v3", [("/dev/nvme1n1", 10**12, "")], "/dev/nvme1n1"),
+        ("Standard_D8ds_v5", [], "/mnt"),
+    ],
+)
+def test_azures_temporary_disk_counts_without_others(
+    tmp_path: Path, offer: str, disks: list[tuple[str, int, str]], mounted: str
+) -> None:
+    wanted = rental("azure-us-east-2025", offer, own_disks=True)
+    assert wanted.local_disks == 1
     assert Node(tmp_path / "bare", [ROOT_DISK]).run(wanted.mount()).returncode == 1
-    node = Node(tmp_path / "whole", [ROOT_DISK, ("/dev/nvme1n1", 10**12, "")])
+    node = Node(tmp_path / "whole", [ROOT_DISK, *disks])
     link = tmp_path / "whole" / "dev" / "disk" / "azure" / "resource-part1"
     link.parent.mkdir(parents=True)
     link.touch()
     done = node.run(wanted.mount())
     assert done.returncode == 0, done.stderr
-    assert node.mounted == {"local-0": "/mnt", "local-1": "/dev/nvme1n1"}
+    assert node.mounted == {"local-0": mounted}
 
 
 def test_the_wheel_is_installed(tmp_path: Path) -> None:
@@ -514,7 +523,7 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
             (*STUDY, "--no-placement", "--emit", "skypilot"),
             "SkyPilot does not support requesting local disks",
         ),
-        ((*STUDY, "--deadline", "1s", "--emit", "ray"), "nearest: 1000 x i2.8xlarge"),
+        ((*STUDY, "--deadline", "1s", "--emit", "ray"), "nearest: 250 x i2.8xlarge"),
     ],
 )
 def test_refuses_and_says_what_mends_it(

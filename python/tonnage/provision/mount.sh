@@ -5,14 +5,7 @@ set -eu
 if [ ! -e /run/tonnage-disks ]; then
     own=0
     attached=0
-    # A machine's temporary disk is formatted and mounted by Azure's images.
-    if [ "$local_disks" != 0 ] && [ -e /dev/disk/azure/resource-part1 ]; then
-        partition=$(readlink -f /dev/disk/azure/resource-part1)
-        sudo mkdir -p /tonnage/local-0
-        sudo mount --bind "$(findmnt -n -o TARGET --source "$partition")" /tonnage/local-0
-        sudo chmod 1777 /tonnage/local-0
-        own=1
-    fi
+    started=
     for disk in $(lsblk -d -n -p -o NAME | sort -V); do
         case $disk in
             /dev/nvme* | /dev/sd* | /dev/vd* | /dev/xvd*) ;;
@@ -31,13 +24,29 @@ if [ ! -e /run/tonnage-disks ]; then
         else
             continue
         fi
-        # Few inodes, written now: nothing is left to be done while the job runs.
+        # Few inodes, written now: nothing is left to be done while the job runs. All disks at once.
         sudo mkfs.ext4 -q -F -m 0 -T largefile4 \
-            -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$disk"
+            -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$disk" &
+        started="$started $!:$disk:$directory"
+    done
+    for each in $started; do
+        wait "${each%%:*}"
+        disk=${each#*:}
+        disk=${disk%%:*}
+        directory=${each##*:}
         sudo mkdir -p "$directory"
         sudo mount "$disk" "$directory"
         sudo chmod 1777 "$directory"
     done
+    # A machine's temporary disk is formatted and mounted by Azure's images. Beside NVMe disks it is
+    # small and slow, and left to the system.
+    if [ "$local_disks" != 0 ] && [ "$own" = 0 ] && [ -e /dev/disk/azure/resource-part1 ]; then
+        partition=$(readlink -f /dev/disk/azure/resource-part1)
+        sudo mkdir -p /tonnage/local-0
+        sudo mount --bind "$(findmnt -n -o TARGET --source "$partition")" /tonnage/local-0
+        sudo chmod 1777 /tonnage/local-0
+        own=1
+    fi
     planned=$local_disks
     if [ "$planned" = some ] && [ "$own" -gt 0 ]; then
         planned=$own

@@ -1,7 +1,8 @@
 """Azure: its zeros of throughput, and figures that no machine can have, mean unknown.
 
 A temporary disk of a machine whose published local disks are NVMe is those disks, unless the table
-lists NVMe disks, too; the published size counts. Types without an "s" in their name do not take
+lists NVMe disks, too; the published size counts. Beside NVMe disks, a temporary disk is small and
+slow, and left to the system. Types without an "s" in their name do not take
 premium volumes. Its tables have no network rates. The published ones are what to expect, not what
 is promised, so they are peaks.
 """
@@ -28,7 +29,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
     nvme = row.integer("nvme_total_gib", GIB)
     accelerated = row.flag("accelerated_networking")
     published = machine_type("azure", name)
-    is_nvme = nvme is None and published is not None and published.disk_kind == "nvme"
+    is_nvme = bool(nvme) or (published is not None and published.disk_kind == "nvme")
     return Offer(
         provider="azure",
         region=row.required("region"),
