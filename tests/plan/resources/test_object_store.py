@@ -57,7 +57,9 @@ def planned(
         limits=Limits(min_nodes=nodes, max_nodes=nodes),
     )
     world = catalog([machine], store=store)
-    return plan(question, [world], index_profiles([profile(laws, shares=[AS_ADVERTISED])])).candidates[0]
+    return plan(
+        question, [world], index_profiles([profile(laws, shares=[AS_ADVERTISED])])
+    ).candidates[0]
 
 
 def core_plan(memory_bytes: int, threads: int, **more: object) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.startup import Startup, fixed_startup, default_startup
+from tonnage.plan.resources.startup import Startup, default_startup, fixed_startup
 from tonnage.plan.search import LARGEST_CLUSTER, Limits
 
 OFFERS, KINDS = 12, 2
