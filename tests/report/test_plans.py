@@ -17,6 +17,7 @@ from tonnage.report.plans import MEETS, ROWS, SHOWN, best_in_words, render, writ
 WIDE, NARROW = 1280, 390
 KEPT = ROOT / "tests" / "support" / "recorded" / "artifacts" / "plan-1.json"
 NETWORKS = ("infinite", "baseline", "scaled")
+STUDY = ("--ignore-cores", "--startup", "0")
 CATALOG = ("--catalog", "aws-us-east-1-2014")
 
 
@@ -133,7 +134,7 @@ def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
 ) -> None:
     """Themis on EC2, figure 9: $218, $284 and $325 of the cluster that set the record."""
     for network in NETWORKS:
-        options = ("--placement", "--nodes", "178", "--network", network, "--startup", "0")
+        options = ("--placement", "--nodes", "178", "--network", network, *STUDY)
         made = tonnage.run(
             "plan",
             "sort",

@@ -26,6 +26,7 @@ from tonnage.base.records.plan import Plan, Range
 from tonnage.base.records.profile import Profile
 from tonnage.model.run_comparison.plan_accuracy import plan_accuracy
 from tonnage.model.run_comparison.two_pass import compare
+from tonnage.plan.planner import FAR_BEYOND_RUN
 from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
 
@@ -138,7 +139,9 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     told = ClusterStudy.read(out / "study.json")
     assert told.came == study.came and told.report == study.report
     assert RunRecord.read(out / "sort" / "run.json") == run
-    assert "Result: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
+    size = FAR_BEYOND_RUN * run.bytes
+    assert "Result: " in again.stdout
+    assert f"tonnage plan sort --data {size} --from local" in again.stdout
     other = done(cluster, [*command, "--durability", "replicated"], check=False)
     assert other.returncode == 2
     assert "(durability was none, now replicated); use the same settings" in other.stderr

@@ -73,6 +73,8 @@ class PlanRequest:
     """Kinds of offers that are otherwise left out."""
     startup: Startup = dataclasses.field(default_factory=dict)
     """How long machines take until they are ready; without it they are."""
+    cores: bool = True
+    """Whether what the engine's own work takes of cores counts, as its benchmarks have it."""
     memory: bool = False
     """Whether memory that does not suffice for two passes costs a third one."""
     quota_vcpus: int | None = None
@@ -111,6 +113,7 @@ def request_of(made: Plan) -> PlanRequest:
         placement=settings.get("placement"),
         measured_only=bool(settings.get("measured")),
         include=frozenset(settings.get("include") or ()),
+        cores=settings.get("cores") is not False,
         memory=bool(settings.get("memory")),
         quota_vcpus=settings.get("quota_vcpus"),
     )
@@ -196,6 +199,9 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
 def options_for(
     request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex
 ) -> LayoutOptions:
+    if not request.cores:
+        shares = dataclasses.replace(known.shares, engine={})
+        known = dataclasses.replace(known, shares=shares)
     return layout_options(
         request.job,
         request.size,
@@ -434,6 +440,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "measured": request.measured_only,
         "include": sorted(request.include),
         "startup": bool(request.startup),
+        "cores": request.cores,
         "memory": request.memory,
         "quota_vcpus": request.quota_vcpus,
         "public_addresses": request.public_addresses,

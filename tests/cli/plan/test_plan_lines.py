@@ -50,7 +50,15 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--explain": ("t4g.nano", "e2-micro", "i4i.4xlarge", "Standard_B2ts_v2", "m9.none"),
     "--candidate": ("0", "1", "2", "1000000"),
 }
-SWITCHES = ("--any-memory", "--measured", "--placement", "--survey", "--all", "--json")
+SWITCHES = (
+    "--any-memory",
+    "--ignore-cores",
+    "--measured",
+    "--placement",
+    "--survey",
+    "--all",
+    "--json",
+)
 OPTIONS = {
     flag: st.sampled_from(values).map(lambda value, flag=flag: (flag, value))
     for flag, values in VALUES.items()

@@ -261,6 +261,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "include": "- the page leaves out what the command leaves out by default",
         "all_sizes": "- the page shows the best candidates",
         "startup": "- in the demands",
+        "cores": "- the page counts cores",
         "memory": "most_bytes",
         "quota_vcpus": "- the page asks for no quota",
         "public_addresses": "address_usd",

@@ -187,6 +187,15 @@ class OfferOptions:
         ),
     ] = None
 
+    ignore_cores: Annotated[
+        bool,
+        Switch(
+            "--ignore-cores",
+            "Leave out what a job's own work takes of cores, as the papers' models do, unless a "
+            "profile or the job states it.",
+        ),
+    ] = False
+
     any_memory: Annotated[
         bool,
         Switch(
@@ -328,6 +337,7 @@ def plan(
         measured_only=offers.measured,
         include=offers.included,
         startup=offers.startup_laws,
+        cores=not offers.ignore_cores,
         memory=not offers.any_memory,
         quota_vcpus=limits.quota_vcpus,
         own_prices=pricing.own_prices(catalogs),
