@@ -38,7 +38,7 @@ if [ ! -e /run/tonnage-disks ]; then
         sudo mount "$disk" "$directory"
         sudo chmod 1777 "$directory"
     done
-    # A machine's temporary disk is formatted and mounted by Azure's images. Beside NVMe disks it is
+    # A machine's temporary disk is formatted and mounted by Azure's images. Next to NVMe disks it is
     # small and slow, and left to the system.
     if [ "$local_disks" != 0 ] && [ "$own" = 0 ] && [ -e /dev/disk/azure/resource-part1 ]; then
         partition=$(readlink -f /dev/disk/azure/resource-part1)

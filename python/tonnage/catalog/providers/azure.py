@@ -1,10 +1,10 @@
 """Azure: its zeros of throughput, and figures that no machine can have, mean unknown.
 
 A temporary disk of a machine whose published local disks are NVMe is those disks, unless the table
-lists NVMe disks, too; the published size counts. Beside NVMe disks, a temporary disk is small and
-slow, and left to the system. Types without an "s" in their name do not take
-premium volumes. Its tables have no network rates. The published ones are what to expect, not what
-is promised, so they are peaks.
+lists NVMe disks, too; the published size counts. Next to NVMe disks, a temporary disk is small and
+slow, and left to the system. Types without an "s" in their name do not take premium volumes. Its
+tables have no network rates. The published ones are what to expect, not what is promised, so they
+are peaks.
 """
 
 import re
