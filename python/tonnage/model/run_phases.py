@@ -101,11 +101,12 @@ def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
         name: sum(use.amount for node in each.nodes for use in node.uses if use.resource == CPU)
         for name, each in compared.items()
     }
-    names = [*PASSES, *(COPY for _ in compared.keys() & {COPY})]
-    if run.job == "sort" and COPY in compared:  # As earlier versions did.
-        names = [*PASSES]
+    names = [*PASSES]
+    if COPY in compared and run.job == "sort":  # As earlier versions did.
         seconds["pass_two"] += compared[COPY].seconds
         cores["pass_two"] += cores[COPY]
+    elif COPY in compared:
+        names.append(COPY)
     # Phases do not count the CPU time of functions: it is shared out by duration.
     unattributed = max(run.cpu_seconds - sum(cores[name] for name in names), 0.0)
     total = sum(seconds[name] for name in names) or 1.0

@@ -23,7 +23,7 @@ from tonnage.base.records.job import START_UP, Demand, Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import StoreLimits
 from tonnage.model.capacity import UNKNOWN_SPREAD
-from tonnage.model.jobs.core_throughput import BEGIN, JOBS, NODE_CORE_SECONDS
+from tonnage.model.jobs.core_throughput import BEGIN, ENGINE_JOBS, NODE_CORE_SECONDS
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import OfferCapacity
 from tonnage.plan.calibration import (
@@ -310,7 +310,7 @@ def layout_demand(
         phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:
         phases.append(PhaseDemand(OUTSIDE_PHASES, (), runs.other_seconds, 0.0))
-    elif not runs and job.name in JOBS and BEGIN in shares.engine:
+    elif not runs and job.name in ENGINE_JOBS and BEGIN in shares.engine:
         phases.append(_outside_phases(shares.engine[BEGIN]))
         advertised.add("cores")
     return LayoutDemand(

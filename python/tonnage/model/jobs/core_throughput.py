@@ -28,7 +28,7 @@ CORE_SECONDS_PER_GB: Mapping[str, float] = MappingProxyType(
 BEGIN = "cpu begin"
 NODE_CORE_SECONDS = (3.5 + 3.2) / 2 * 2 / 4
 """Of one core of a node, before the first pass and after the last."""
-JOBS = ("sort", "mapreduce", "reduce")
+ENGINE_JOBS = ("sort", "mapreduce", "reduce")
 """The jobs that are this engine's."""
 SOURCE = "Tonnage's own, benches/cluster_sort on two cores of an AMD EPYC"
 
