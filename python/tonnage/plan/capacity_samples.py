@@ -96,13 +96,16 @@ class SampledCapacity:
 
     samples: CapacitySamples
     nodes: Sizes
+    clusters: int | None = None
+    """Only the first so many."""
 
     def slowest_rate(self, law: CapacityDistribution) -> Draws:
-        return self.samples.draws_at(law, self.nodes)
+        return self.samples.draws_at(law, self.nodes)[: self.clusters]
 
     def network_share(self, curve: ScalingCurve) -> Draws:
         """The same with its uncertainty drawn."""
-        return curve.shares(self.nodes, normal_quantiles(self.samples.clusters.uniform("curve")))
+        drawn = self.samples.clusters.uniform("curve")[: self.clusters]
+        return curve.shares(self.nodes, normal_quantiles(drawn))
 
 
 Capacity = MedianCapacity | SampledCapacity

@@ -7,7 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.plan import BilledItem
-from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
+from tonnage.plan.capacity_samples import (
+    CapacitySamples,
+    MedianCapacity,
+    SampledCapacity,
+)
 from tonnage.plan.cost_model import Array, BillingUnit, interruption_work, job_work, term_work
 from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup
@@ -104,11 +108,8 @@ def sample_outcome(
     interrupted = interrupted / cluster_sizes
     median_seconds += interrupted
     drawn_capacity = SampledCapacity(samples, sizes)
-    drawn_buckets = sampled_buckets(group, places, samples)
-    drawn = job_work(
-        *(group.demand, size, drawn_capacity, cluster_sizes, drawn_buckets),
-        interruptions_per_second=rates,
-    )
+    drawn_seconds = sampled_seconds(group, places, sizes, size, samples)
+    drawn = drawn_seconds * cluster_sizes
     start, drawn_start = np.zeros_like(cluster_sizes), np.zeros(1)
     for term in group.demand.start_up:
         start = seconds_of(term)
@@ -117,7 +118,7 @@ def sample_outcome(
     paid = np.asarray(sum(billed.values()))
     lowest = _interval(cost(drawn, lower), paid)
     highest = _interval(cost(drawn, higher), paid) if np.any(lower != higher) else lowest
-    time = _interval(drawn / cluster_sizes, median_seconds)
+    time = _interval(drawn_seconds, median_seconds)
     run_time = (
         _interval((drawn - drawn_start) / cluster_sizes, median_seconds - start)
         if group.demand.start_up
@@ -129,7 +130,7 @@ def sample_outcome(
         cost_usd=paid,
         bill=billed,
         usd_per_hour=prices + volume_usd,
-        sampled_seconds=drawn / cluster_sizes,
+        sampled_seconds=drawn_seconds,
         seconds_interval=time,
         interruption_seconds=interrupted,
         run_seconds=median_seconds - start,
@@ -137,6 +138,24 @@ def sample_outcome(
         usd_interval=np.array([lowest[0], highest[1]]),
         phases=phases,
     )
+
+
+def sampled_seconds(
+    group: OfferGroup,
+    places: Sequence[int] | npt.NDArray[np.int64],
+    nodes: npt.NDArray[np.int64],
+    size: int,
+    samples: CapacitySamples,
+    clusters: int | None = None,
+) -> Array:
+    """The seconds of each machine in the first so many sampled clusters, or in all."""
+    cluster_sizes = nodes.astype(np.float64)
+    work = job_work(
+        *(group.demand, size, SampledCapacity(samples, nodes, clusters), cluster_sizes),
+        sampled_buckets(group, places, samples, clusters),
+        interruptions_per_second=group.machines.interruptions_per_second[places],
+    )
+    return np.asarray(work / cluster_sizes)
 
 
 def _interval(drawn: Array, median_seconds: Array) -> Array:

@@ -12,20 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.plan import Tradeoff
-from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
-from tonnage.plan.cost_model import Array, job_work
+from tonnage.plan.capacity_samples import CapacitySamples
+from tonnage.plan.cost_model import Array
 from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.search import (
+    SEARCH_ERROR,
     Limits,
     SearchResult,
-    buckets_at,
-    group_cost_usd,
     machine_usd_per_hour,
+    median_outcomes,
     node_numbers,
 )
-
-BOUND_ERROR = 1e-5
-"""Relative error of the bounds, which are in single precision."""
 
 
 def pareto_front(
@@ -56,7 +53,7 @@ def pareto_front(
         remaining[at] = False
         group, place = groups[which[at]], int(places[at])
         nodes = node_numbers(group, place, limits)
-        seconds, dollars = _points(group, place, nodes, size, samples, limits)
+        seconds, dollars = median_outcomes(group, place, nodes, size, samples, limits)
         kept = (seconds <= limits.longest_seconds) & (dollars <= limits.most_usd)
         here = np.column_stack([seconds, dollars, np.full(len(nodes), at), nodes])[kept]
         points = _undominated(np.concatenate([points, here]))
@@ -88,21 +85,6 @@ def _cheapest(group: OfferGroup) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _points(
-    group: OfferGroup, place: int, nodes: Array, size: int, samples: CapacitySamples, limits: Limits
-) -> tuple[Array, Array]:
-    cluster_sizes = nodes.astype(np.float64)
-    capacity, buckets = MedianCapacity(samples, nodes), buckets_at(group, [place])
-    interruptions = group.machines.interruptions_per_second[place]
-    work = job_work(
-        *(group.demand, size, capacity, cluster_sizes, buckets),
-        interruptions_per_second=interruptions,
-    )
-    work = np.broadcast_to(work, cluster_sizes.shape)
-    cost = group_cost_usd(group, [place], work, cluster_sizes, limits.billing_unit)
-    return work / cluster_sizes, cost
-
-
 def _undominated(points: Array) -> Array:
     """The points that no other is as fast and as cheap as, by time."""
     ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
@@ -115,5 +97,5 @@ def _dominated(front: Array, fastest: Array, cheapest: Array) -> Array:
     """Which machines some point of the front is both faster and cheaper than."""
     if not len(front):
         return np.zeros(len(fastest), dtype=bool)
-    at = np.searchsorted(front[:, 0], fastest * (1 - BOUND_ERROR)) - 1
-    return np.asarray((at >= 0) & (front[at, 1] < cheapest * (1 - BOUND_ERROR)))
+    at = np.searchsorted(front[:, 0], fastest * (1 - SEARCH_ERROR)) - 1
+    return np.asarray((at >= 0) & (front[at, 1] < cheapest * (1 - SEARCH_ERROR)))

@@ -30,16 +30,20 @@ from tonnage.plan.layouts import (
     OfferGroup,
     layout_options,
 )
-from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, sample_outcome
+from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE
 from tonnage.plan.pareto import pareto_front
 from tonnage.plan.recommendations.next_measurements import next_measurements
 from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.resources.startup import Startup
-from tonnage.plan.search import Limits, SearchResult, node_numbers, search_all
+from tonnage.plan.search import (
+    SEARCH_ERROR,
+    Limits,
+    SearchResult,
+    node_numbers,
+    search_all,
+)
+from tonnage.plan.sure import cheapest_sure
 
-SURE = 0.95
-ROUNDING = 1e-5
-"""Relative error of a search, which is in single precision."""
 FAR_BEYOND_RUN = 10
 """Demands may not extrapolate to so many times the observed input."""
 NOT_DIVISIBLE = (
@@ -149,7 +153,7 @@ def _refuse_other_time(made: Plan, candidate: Candidate, choice: Choice) -> None
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     (again,) = candidates(made.job, made.bytes, [choice], samples, limits)
     planned = sum(phase.seconds for phase in candidate.job_phases)
-    if not math.isclose(again.seconds.median, planned, rel_tol=ROUNDING):
+    if not math.isclose(again.seconds.median, planned, rel_tol=SEARCH_ERROR):
         raise PlanError(
             f"by these catalogs and profiles the job takes {again.seconds.median:.0f} s, but "
             f"{planned:.0f} s were planned"
@@ -190,7 +194,7 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
         survey=next_measurements(
             job, catalogs, options, size, samples, limits, best[0] if best else None, known
         ),
-        sure=_cheapest_sure(request, options.groups, results, samples),
+        sure=cheapest_sure(job, size, options.groups, results, samples, limits),
         nearest=None if best else _nearest(request, options),
         notes=plan_notes(request, catalogs, options.groups) + list(known.notes),
     )
@@ -248,51 +252,6 @@ def _within_limits(some: Sequence[Candidate], limits: Limits) -> list[Candidate]
         for each in some
         if each.seconds.median <= limits.longest_seconds and each.cost_usd.median <= limits.most_usd
     ]
-
-
-def _cheapest_sure(
-    request: PlanRequest,
-    groups: Sequence[OfferGroup],
-    results: Sequence[SearchResult],
-    samples: CapacitySamples,
-) -> Candidate | None:
-    """The cheapest candidate that keeps the deadline in 95 % of sampled clusters.
-
-    A machine's cheapest candidate that keeps it at the median costs no more than one that surely
-    does, so machines are tried in the order of that cost until it exceeds the best.
-    """
-    if math.isinf(request.limits.deadline_seconds):
-        return None
-    job, size = request.job, request.size
-    limits = dataclasses.replace(request.job_limits, objective="cost")
-    if request.limits.objective != "cost":
-        results = search_all(groups, size, samples, limits)
-    bounds = [
-        (float(each.value[place]) * (1 - ROUNDING), Choice(group, place, int(each.nodes[place])))
-        for group, each in zip(groups, results, strict=True)
-        for place in np.flatnonzero(each.nodes).tolist()
-    ]
-    best: tuple[float, Choice] | None = None
-    for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
-        if best and bound >= best[0]:
-            break
-        nodes = node_numbers(choice.group, choice.place, limits)
-        outcome = sample_outcome(
-            choice.group, [choice.place] * len(nodes), nodes, size, samples, limits.billing_unit
-        )
-        share = outcome.in_time(limits.deadline_seconds)
-        good = np.flatnonzero((share >= SURE) & (outcome.cost_usd <= limits.budget_usd))
-        if len(good):
-            least = outcome.cost_usd[good].min()
-            at = good[np.argmax(outcome.cost_usd[good] <= least * (1 + ROUNDING))]
-            if best is None or outcome.cost_usd[at] < best[0] * (1 - ROUNDING):
-                best = (
-                    float(outcome.cost_usd[at]),
-                    dataclasses.replace(choice, nodes=int(nodes[at])),
-                )
-    if best is None:
-        return None
-    return candidates(job, size, [best[1]], samples, limits)[0]
 
 
 def _nearest(request: PlanRequest, options: LayoutOptions) -> Candidate | None:

@@ -45,6 +45,8 @@ MOST_WORK = np.float32(1e30)
 """Node-seconds beyond this are as many: they are no plan, and their cost stays finite."""
 TIE = 3e-6
 """Relative difference that is a tie in single precision."""
+SEARCH_ERROR = 1e-5
+"""Relative error of what a search finds, which is in single precision."""
 UNMEASURED_CREDIT = "unmeasured credit"
 """The draws of the share of a possible credit that a sampled cluster's networks have."""
 
@@ -216,16 +218,36 @@ def buckets_at(
 
 
 def sampled_buckets(
-    group: OfferGroup, places: npt.ArrayLike, samples: CapacitySamples
+    group: OfferGroup,
+    places: npt.ArrayLike,
+    samples: CapacitySamples,
+    clusters: int | None = None,
 ) -> Mapping[AdvertisedResource, TokenBucket]:
-    """The same in every sampled cluster: networks may have some of the credit of their size."""
+    """The same in the first so many sampled clusters, or in all: networks may have some of the
+    credit of their size."""
     where = np.asarray(places, dtype=np.int64)
     buckets, (rate, credit) = buckets_at(group, where), group.machines.possible_burst[:, where]
     if not np.any(credit):
         return buckets
-    known, drawn = buckets["network"], samples.clusters.uniform(UNMEASURED_CREDIT)[:, None]
+    known, drawn = buckets["network"], samples.clusters.uniform(UNMEASURED_CREDIT)[:clusters, None]
     burst = np.where(credit > 0, rate, known.burst)
     return {**buckets, "network": TokenBucket(known.baseline, burst, known.credit + drawn * credit)}
+
+
+def median_outcomes(
+    group: OfferGroup, place: int, nodes: Array, size: int, samples: CapacitySamples, limits: Limits
+) -> tuple[Array, Array]:
+    """Seconds and dollars of a machine in so many nodes, every resource at its median."""
+    cluster_sizes = nodes.astype(np.float64)
+    capacity, buckets = MedianCapacity(samples, nodes), buckets_at(group, [place])
+    interruptions = group.machines.interruptions_per_second[place]
+    work = job_work(
+        *(group.demand, size, capacity, cluster_sizes, buckets),
+        interruptions_per_second=interruptions,
+    )
+    work = np.broadcast_to(work, cluster_sizes.shape)
+    cost = group_cost_usd(group, [place], work, cluster_sizes, limits.billing_unit)
+    return work / cluster_sizes, cost
 
 
 def machine_usd_per_hour(group: OfferGroup) -> Array:
