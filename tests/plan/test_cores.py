@@ -15,7 +15,7 @@ from tonnage.model.jobs.core_throughput import (
     NODE_CORE_SECONDS,
     core_throughput,
 )
-from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
 from tonnage.plan.planner import PlanRequest, plan
@@ -163,3 +163,29 @@ def test_cores_of_real_machines() -> None:
     unknown = replace(offer("m"), vcpus=8, cores=None)
     assert reference_cores(unknown) == 4
     assert reference_cores(replace(unknown, vcpus=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "cores", "in_turn"),
+    [(1, 1, 1.0), (0.4, 0.4, 1.0), (16, 8, 1 / 16)],
+    ids=["one thread", "part of a core", "many threads"],
+)
+def test_threads_of_functions_read_and_write_in_turn_with_their_work(
+    vcpus: float, cores: float, in_turn: float
+) -> None:
+    """A sort overlaps them; a MapReduce with one thread takes the sum."""
+    machine = replace(offer("m"), vcpus=vcpus, cores=cores)
+    profiles = index_profiles([profile({"m": [distribution("local both", 5e8, 0.0, 1_000_000)]})])
+    shares = with_fields(profiles.shares, engine=core_throughput())
+    moving = TB / 5e8
+    for job, is_sort in ((sort_job(), True), (mapreduce_job(), False)):
+        request = PlanRequest(job=job, size=TB, limits=Limits(max_nodes=1), network="infinite")
+        made = plan(request, [catalog([machine], ())], with_fields(profiles, shares=shares))
+        for phase, work in zip(
+            made.candidates[0].phases, ("cpu partition", "cpu sort"), strict=False
+        ):
+            working = 1_000 * CORE_SECONDS_PER_GB[work] / cores
+            slowest = max(working, moving)
+            wanted = slowest if is_sort else max(slowest, working + moving * in_turn)
+            assert phase.seconds == pytest.approx(wanted)
+            assert (phase.bottleneck == "threads") == (wanted > slowest)

@@ -49,6 +49,8 @@ def term_work(
     the machines' advertised rates, ``dtype`` is that of large arrays.
     """
     measured: Any = 0.0
+    measured_in_turn: Any = 0.0
+    in_turn: set[AdvertisedResource] = set()
     advertised: dict[AdvertisedResource, Any] = {}
     moved: Any = 0.0
     for part in term.parts:
@@ -69,6 +71,10 @@ def term_work(
             # A node below the advertised rate counts as one with more bytes to move.
             before = advertised.get(part.advertised, 0.0)
             advertised[part.advertised] = before + amount / rate
+            if part.in_turn:
+                in_turn.add(part.advertised)
+        elif part.in_turn:
+            measured_in_turn = measured_in_turn + amount / rate
         else:
             measured = measured + amount / rate
             moved = moved + amount
@@ -78,7 +84,10 @@ def term_work(
         if term.max_per_node is not None:
             bucket = bucket.capped(term.max_per_node)
         # Everything so far is a row or a column; only this is as large as their product.
-        work.append(bucket.node_seconds(np.asarray(wanted, dtype=dtype), nodes, term.credit_share))
+        seconds = bucket.node_seconds(np.asarray(wanted, dtype=dtype), nodes, term.credit_share)
+        work.append(seconds / _threads(buckets, dtype) if thing in in_turn else seconds)
+    if np.ndim(measured_in_turn):
+        work.append(np.asarray(measured_in_turn, dtype=dtype) / _threads(buckets, dtype))
     if np.ndim(measured) or not work:
         work.append(np.asarray(measured, dtype=dtype))
     whole = work[0]
@@ -89,6 +98,10 @@ def term_work(
         attached = demand.volumes.bucket(nodes)
         whole = np.maximum(whole, attached.node_seconds(wanted, nodes, term.credit_share))
     return np.asarray(whole)
+
+
+def _threads(buckets: Mapping[AdvertisedResource, TokenBucket], dtype: npt.DTypeLike) -> Array:
+    return buckets["threads"].baseline.astype(dtype)
 
 
 def job_work(

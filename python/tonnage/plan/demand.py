@@ -10,6 +10,11 @@ terms. Credits are shared among phases in proportion to their bytes.
 
 Runs of the job override the model (`calibration`). A part's capacity is a distribution, either of
 rates or of shares of the advertised rate. All machines with the same demand are computed at once.
+
+Where threads read or write in turn with their other work, N of them do no more than N times what
+one does in that order (Lazowska et al., Quantitative System Performance, section 5.2):
+
+    seconds(phase) >= CPU work of the node / its cores + bytes in turn / capacity / threads
 """
 
 import dataclasses
@@ -47,7 +52,7 @@ from tonnage.plan.resources.object_store import (
 
 ResourceClass = (
     Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
-    | Literal["object connections"]
+    | Literal["object connections", "threads"]
     | SharedClass
 )
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
@@ -70,12 +75,14 @@ VOLUMES_FOR: Mapping[Resource, Resource] = {
 }
 AdvertisedResource = (
     Literal["local read", "local write", "volumes", "network", "cpu", "cores", "requests"]
+    | Literal["threads"]
     | RequestSize
 )
 """What machines advertise a rate of: local disks each way, the others as a class.
 
 ``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's. The
-size of requests follows from the memory, and how many are under way at once from the vCPUs.
+size of requests follows from the memory; how many are under way at once, and how many threads there
+are, from the vCPUs.
 """
 ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "local read": "local read",
@@ -123,6 +130,8 @@ class DemandPart:
     """Whether the capacity is that of all nodes together."""
     outside: bool = False
     """Whether it is traffic with others than the nodes, which a single node has, too."""
+    in_turn: bool = False
+    """Whether each of a node's threads does a part of it, in turn with its other work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +150,7 @@ class DemandTerm:
         parts = tuple(
             (
                 *(id(part.capacity), part.per_byte, part.remote_only, part.per_node, part.shared),
-                part.outside,
+                *(part.outside, part.in_turn),
             )
             for part in self.parts
         )
@@ -304,6 +313,9 @@ def layout_demand(
         if store and not runs and _is_unmeasured(stored, laws) and (law := connection_law(store)):
             terms.append(_connections_term(stored, law))
             advertised.add("requests")
+        if not runs and (in_turn := _threads_term(terms, demands_of, laws, shares)):
+            terms.append(in_turn)
+            advertised.add("threads")
         if runs:  # Of terms that take equally long, name the observed bottleneck.
             terms.sort(key=lambda term: term.resource_class not in limits)
         local = _larger_way(demands_of.get("local disks", ()))
@@ -353,6 +365,26 @@ def _connections_term(demands: Sequence[Demand], law: CapacityDistribution) -> D
         DemandPart(each.resource, each.per_byte, law, "requests", each.source) for each in demands
     ]
     return DemandTerm(CONNECTIONS, tuple(parts), 0.0)
+
+
+def _threads_term(
+    terms: Sequence[DemandTerm],
+    demands_of: Mapping[ResourceClass, list[Demand]],
+    laws: OfferCapacity,
+    shares: OfferCapacity,
+) -> DemandTerm | None:
+    """What a node's threads take that read or write in turn with their other work; ``None`` if
+    there is no such data, or that work is unknown."""
+    term_of = {term.resource_class: term for term in terms}
+    work = term_of["cpu"].parts if "cpu" in term_of else ()
+    for resource_class, demands in demands_of.items():
+        waited_for = [each for each in demands if each.in_turn]
+        parts = _parts(resource_class, waited_for, laws, shares) if waited_for and work else ()
+        if parts:
+            in_turn = tuple(dataclasses.replace(each, in_turn=True) for each in parts)
+            own = term_of[resource_class]
+            return DemandTerm("threads", (*work, *in_turn), own.credit_share, own.max_per_node)
+    return None
 
 
 def _shared_term(shared: SharedDemand) -> DemandTerm:

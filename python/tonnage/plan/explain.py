@@ -94,7 +94,8 @@ def _explain_part(
 ) -> ExplainedTerm:
     nodes = np.array([choice.nodes])
     cluster_sizes = nodes.astype(float)
-    share = term.credit_share * part.per_byte / term.per_byte
+    alike = sum(each.per_byte for each in term.parts if each.advertised == part.advertised)
+    share = term.credit_share * part.per_byte / alike
     alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
     demand = part.per_byte * (choice.nodes if part.per_node else size)
     if part.remote_only:
@@ -147,7 +148,7 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     elif part.advertised:
         figure = machine.buckets[part.advertised]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
-        if thing == "cpu":
+        if part.advertised in ("cpu", "cores"):
             rate = formatting.rate(part.capacity.modes[0].median)
             each = "" if part.resource == "cpu" else f"{rate} by "
             what = "reference cores" if part.advertised == "cores" else "vCPUs"
@@ -171,6 +172,11 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
         if term.max_per_node is not None and store and store.limits:
             share = formatting.rate(term.max_per_node)
             sources.append(f"the store gives a machine at most {share} ({store.limits.source})")
+    if part.in_turn:
+        threads = round(float(machine.buckets["threads"].baseline))
+        sources.append(
+            f"{formatting.several(threads, 'thread')} at once, each in turn with its other work"
+        )
     return "; ".join(sources)
 
 

@@ -54,6 +54,7 @@ UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "cpu": "its sustained CPU",
     "cores": "the sustained speed of its cores",
     "requests": "its number of requests",
+    "threads": "its number of threads",
     "get bytes": "the memory for its requests",
     "put bytes": "the memory for its requests",
 }

@@ -380,6 +380,8 @@ class _Drawing:
             rates = rates * part.curve.share(np.array([self._nodes]))
         if part.advertised:
             rates = rates * float(self._bucket(term, part.advertised).baseline)
+        if part.in_turn:
+            rates = rates * float(self._buckets["threads"].baseline)
         return np.asarray(1 / rates)
 
     def _note_burst(self, resource: str, part: DemandPart) -> None:

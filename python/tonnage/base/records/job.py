@@ -54,6 +54,8 @@ class Demand(Struct, frozen=True, kw_only=True):
     source: str  # A document and its equation, or a measurement's name
     shuffled: bool = False
     """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
+    in_turn: bool = False
+    """A thread that reads or writes it does no other work of the phase at that time."""
 
 
 class JobPhase(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,9 @@ leave the reduction:
 A sort copies its output while it writes; a MapReduce, whose functions write their own files, copies
 them afterwards, in a phase of its own.
 
+The core of a sort reads and writes while it computes. A MapReduce's threads, which call its
+functions, read their input and write their output themselves, in turn with their other work.
+
 CPU work is added if a profile has the throughput of a core. Reading and writing of a pass share the
 devices, so both are divided by the mixed rate (equation 5); rates that were measured separately
 apply separately.
@@ -73,8 +76,9 @@ def mapreduce_job(
     made, out = map_share, map_share * reduce_share
     apart = (read_from, written_to) != ("local", "local")
     first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
+    by_threads = name != "sort"
     map_phase = [
-        _demand(READS[read_from], 1.0, first),
+        structs.replace(_demand(READS[read_from], 1.0, first), in_turn=by_threads),
         structs.replace(_demand("network", made, first), shuffled=True),
         _demand("local write", made, first),
         Demand(resource="cpu partition", per_byte=1.0, source=CORES),
@@ -94,7 +98,8 @@ def mapreduce_job(
         reduce_phase.append(_demand("cpu copy", out, "equation 8"))
         reduce_phase.append(_demand("local write", copies * out, "equation 8"))
     else:
-        reduce_phase.append(_demand(WRITES[written_to], out, second))
+        written = _demand(WRITES[written_to], out, second)
+        reduce_phase.append(structs.replace(written, in_turn=by_threads))
     if copies > 1 and name != "sort":
         moved: list[Resource] = ["local read", "network", "cpu copy", "local write"]
         copied = [Demand(resource=each, per_byte=out, source=COPIED) for each in moved]

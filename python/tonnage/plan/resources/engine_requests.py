@@ -46,13 +46,17 @@ def request_sizes(offer: Offer) -> RequestSizes | None:
     """
     if not has_memory_limit(offer):
         return _request_sizes(LARGEST, 1, 1)
-    threads = max(int(offer.vcpus or 0), 1)
-    return _request_sizes(offer.memory_bytes or 0, threads, local_devices(offer))
+    return _request_sizes(offer.memory_bytes or 0, engine_threads(offer), local_devices(offer))
 
 
-def concurrent_requests(threads: float) -> int:
+def engine_threads(offer: Offer) -> int:
+    """Threads that work on a machine, unless ``--workers`` asks for others."""
+    return max(int(offer.vcpus or 0), 1)
+
+
+def concurrent_requests(threads: int) -> int:
     """Requests of a machine to an object store that are under way at once."""
-    return min(max(REQUESTS, THREAD_REQUESTS * int(threads)), MOST_REQUESTS)
+    return min(max(REQUESTS, THREAD_REQUESTS * threads), MOST_REQUESTS)
 
 
 @cache

@@ -26,14 +26,18 @@ from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.demand import AdvertisedResource
-from tonnage.plan.resources.engine_requests import concurrent_requests, request_sizes
+from tonnage.plan.resources.engine_requests import (
+    concurrent_requests,
+    engine_threads,
+    request_sizes,
+)
 from tonnage.plan.resources.spot import interruptions_per_second
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
 ADVERTISED: tuple[AdvertisedResource, ...] = (
     *("local read", "local write", "volumes", "network", "cpu", "cores"),
-    *("requests", "get bytes", "put bytes"),
+    *("requests", "get bytes", "put bytes", "threads"),
 )
 THREADS_PER_CORE = 2
 Floats = npt.NDArray[np.float64]
@@ -167,7 +171,9 @@ def priced_machine(
     if vcpus := lasting_vcpus(offer):
         buckets["cpu"] = TokenBucket.constant(vcpus)
         buckets["cores"] = TokenBucket.constant(reference_cores(offer) or math.nan)
-    buckets["requests"] = TokenBucket.constant(concurrent_requests(offer.vcpus or 0))
+    threads = engine_threads(offer)
+    buckets["threads"] = TokenBucket.constant(threads)
+    buckets["requests"] = TokenBucket.constant(concurrent_requests(threads))
     if sizes := request_sizes(offer):
         buckets["get bytes"] = TokenBucket.constant(sizes.get)
         buckets["put bytes"] = TokenBucket.constant(sizes.put)

@@ -229,6 +229,7 @@ class _Tables:
             "per_node": part.per_node,
             "shared": part.shared,
             "outside": part.outside,
+            "in_turn": part.in_turn,
             "sources": self.texts.put(part.sources),
         }
 

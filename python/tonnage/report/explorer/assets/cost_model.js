@@ -10,14 +10,16 @@
 function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
   const buckets = volumes && volumes.buckets(nodes);
   return demand.terms.map((term) => {
-    const measured = new Float64Array(nodes.length), moved = measured.slice(), advertised = new Map();
+    const measured = new Float64Array(nodes.length), moved = measured.slice(), measuredInTurn = measured.slice();
+    const advertised = new Map(), inTurn = new Set();
     for (const part of term.parts) {
       const rates = capacity(part, nodes);
       const all = size * part.per_byte;
       // One node has no other to copy to; `outside` is traffic with others.
       const alone = term.resource_class === "network" && !part.outside ? 0 : all;
       if (part.advertised && !advertised.has(part.advertised)) advertised.set(part.advertised, new Float64Array(nodes.length));
-      const into = part.advertised ? advertised.get(part.advertised) : measured;
+      if (part.advertised && part.in_turn) inTurn.add(part.advertised);
+      const into = part.advertised ? advertised.get(part.advertised) : part.in_turn ? measuredInTurn : measured;
       for (let at = 0; at < nodes.length; at += 1) {
         const amount = part.per_node ? nodes[at] * part.per_byte
           : part.shared ? all * nodes[at]
@@ -27,8 +29,9 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
       }
     }
     const given = {
-      measured: term.parts.some((part) => !part.advertised) ? Kind.from(measured) : null,
-      advertised: [...advertised].map(([name, wanted]) => [name, Kind.from(wanted)]),
+      measured: term.parts.some((part) => !part.advertised && !part.in_turn) ? Kind.from(measured) : null,
+      measuredInTurn: term.parts.some((part) => !part.advertised && part.in_turn) ? Kind.from(measuredInTurn) : null,
+      advertised: [...advertised].map(([name, wanted]) => [name, Kind.from(wanted), inTurn.has(name)]),
       attached: null,
     };
     if (volumes && term.resource_class === "volumes") {
@@ -83,23 +86,31 @@ function volumeNodeSeconds([baseline, burst, credit], wanted, nodes, share) {
 }
 
 /** Write to `out` the node-seconds of one term. */
-function termWork(out, term, { measured, advertised, attached }, nodes, buckets) {
-  advertised.forEach(([name, wanted], place) => {
+function termWork(out, term, { measured, measuredInTurn, advertised, attached }, nodes, buckets) {
+  advertised.forEach(([name, wanted, inTurn], place) => {
     let bucket = buckets[name];
     if (term.max_per_node !== null) {
       bucket = [Math.min(bucket[0], term.max_per_node), Math.min(bucket[1], term.max_per_node), bucket[2]];
     }
     const into = place ? new out.constructor(out.length) : out;
     bucketNodeSeconds(into, bucket, wanted, nodes, term.credit_share);
+    if (inTurn) divide(into, into, buckets.threads[0]);
     if (place) add(out, into);
   });
   if (!advertised.length) out.fill(0);
+  if (measuredInTurn) add(out, divide(new out.constructor(out.length), measuredInTurn, buckets.threads[0]));
   if (measured) add(out, measured);
   if (attached) atLeast(out, attached);
 }
 
 function add(out, others) {
   for (let at = 0; at < out.length; at += 1) out[at] += others[at];
+}
+
+/** Write to `out` what each of some threads has of these, which is returned. */
+function divide(out, all, threads) {
+  for (let at = 0; at < out.length; at += 1) out[at] = all[at] / threads;
+  return out;
 }
 
 function atLeast(out, others) {

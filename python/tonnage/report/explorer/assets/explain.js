@@ -11,11 +11,12 @@ const TO_MEASURE = [
 function explain(candidate, size, samples) {
   const { group, machine } = candidate.choice;
   return group.demand.phases.flatMap((phase) => phase.terms.flatMap((term) => {
-    const whole = term.parts.reduce((sum, part) => sum + part.per_byte, 0);
     return term.parts.filter((part) => movesData(term, part, candidate.nodes)).map((part) => {
       const moved = part.per_byte * (part.per_node ? candidate.nodes : size);
       const sent = part.remote_only ? 1 - 1 / candidate.nodes : 1;
       const demand = moved * sent / (requestBytes(machine, term, part) || 1);
+      const alike = term.parts.filter(({ advertised }) => advertised === part.advertised);
+      const whole = alike.reduce((sum, each) => sum + each.per_byte, 0);
       const alone = { ...term, parts: [part], credit_share: term.credit_share * part.per_byte / whole };
       const capacityOf = (nodes, capacity, buckets) => {
         const out = new Float64Array(nodes.length);
@@ -72,7 +73,7 @@ function capacitySource({ choice, nodes }, term, part, law) {
     const figure = machine.buckets[part.advertised];
     const middle = law.modes[0].median;
     let share = `${Number(middle.toPrecision(3))} of the advertised ${describeBucket(figure)}`;
-    if (term.resource_class === "cpu") {
+    if (["cpu", "cores"].includes(part.advertised)) {
       share = `${part.resource === "cpu" ? "" : `${formatting.rate(middle)} by `}each of ${Number(figure[0].toPrecision(3))} ${part.advertised === "cores" ? "reference cores" : "vCPUs"}`;
       if (term.max_per_node !== null) share += `, of which the job uses ${Number(term.max_per_node.toPrecision(3))}`;
     }
@@ -92,6 +93,9 @@ function capacitySource({ choice, nodes }, term, part, law) {
       const { source } = group.catalog.store.limits;
       sources.push(`the store gives a machine at most ${formatting.rate(term.max_per_node)} (${source})`);
     }
+  }
+  if (part.in_turn) {
+    sources.push(`${formatting.several(machine.buckets.threads[0], "thread")} at once, each in turn with its other work`);
   }
   return sources.join("; ");
 }
