@@ -13,7 +13,7 @@ from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, term_work
-from tonnage.plan.demand import AdvertisedResource, DemandPart, DemandTerm
+from tonnage.plan.demand import AdvertisedResource, DemandPart, DemandTerm, ResourceClass
 from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import (
     DISKS_NOT_MEASURED,
@@ -23,7 +23,11 @@ from tonnage.plan.planner import (
     options_for,
 )
 from tonnage.plan.resources.machines import Machine, cores_source, network_source
+from tonnage.plan.resources.object_store import CONNECTIONS
 from tonnage.plan.search import buckets_at, sampled_buckets, search
+
+OTHER_LIMITS: tuple[ResourceClass, ...] = (CONNECTIONS, "threads")
+"""Limits of a phase that are not those of the resources in their terms."""
 
 
 def explain(
@@ -116,6 +120,7 @@ def _explain_part(
     return ExplainedTerm(
         phase=phase,
         resource=part.resource,
+        limit=term.resource_class if term.resource_class in OTHER_LIMITS else "",
         demand=demand,
         capacity=middle,
         low_capacity=float(low),

@@ -34,6 +34,7 @@ from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE
 from tonnage.plan.pareto import pareto_front
 from tonnage.plan.recommendations.next_measurements import next_measurements
 from tonnage.plan.resources.machines import Purchase
+from tonnage.plan.resources.object_store import with_prefixes
 from tonnage.plan.resources.startup import Startup
 from tonnage.plan.search import (
     SEARCH_ERROR,
@@ -81,6 +82,8 @@ class PlanRequest:
     """Whether what the engine's own work takes of cores counts, as its benchmarks have it."""
     memory: bool = False
     """Whether memory that does not suffice for two passes costs a third one."""
+    prefixes: int = 1
+    """Over how many prefixes, buckets or accounts of an object store the data is spread."""
     quota_vcpus: int | None = None
     """The most vCPUs of all nodes together."""
     own_prices: OwnPrices = LIST_PRICES
@@ -119,6 +122,7 @@ def request_of(made: Plan) -> PlanRequest:
         include=frozenset(settings.get("include") or ()),
         cores=settings.get("cores") is not False,
         memory=bool(settings.get("memory")),
+        prefixes=settings.get("prefixes", 1),
         quota_vcpus=settings.get("quota_vcpus"),
     )
 
@@ -209,7 +213,10 @@ def options_for(
     return layout_options(
         request.job,
         request.size,
-        [with_own_prices(each, request.own_prices) for each in catalogs],
+        [
+            with_prefixes(with_own_prices(each, request.own_prices), request.prefixes)
+            for each in catalogs
+        ],
         known,
         network=request.network,
         purchase=request.purchase,
@@ -401,6 +408,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "startup": bool(request.startup),
         "cores": request.cores,
         "memory": request.memory,
+        "prefixes": request.prefixes,
         "quota_vcpus": request.quota_vcpus,
         "public_addresses": request.public_addresses,
         **request.own_prices.to_settings(),

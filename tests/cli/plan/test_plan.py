@@ -10,6 +10,7 @@ import pytest
 
 from support.cli.command import Tonnage
 from support.data.offers import distribution, profile
+from support.stores.disk import ROOT
 from tonnage.base.records.plan import Explanation, Plan
 from tonnage.catalog import find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
@@ -316,3 +317,18 @@ def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) 
     done = tonnage.run("plan", "sort", *LOCAL, *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
     assert "covers my-laptop, not the offers of the catalogs used" in done.stderr
+
+
+def test_own_launches_count_in_place_of_others_starts(tonnage: Tonnage, tmp_path: Path) -> None:
+    earlier = json.loads(
+        (ROOT / "tests" / "support" / "recorded" / "artifacts" / "launch-1.json").read_text()
+    )
+    record, made = tmp_path / "launch.json", tmp_path / "mine.json"
+    record.write_text(json.dumps(earlier | {"ready_at": "2026-01-01T00:05:00+00:00"}))
+    said = tonnage.run("profile", str(record), "--output", str(made), check=True).stdout
+    assert "aws, start: 5 min" in said
+    arguments = ("plan", "sort", "--data", "1TB", "--provider", "aws", "--json")
+    for known in (str(made), str(tmp_path)):
+        told = tonnage.run(*arguments, "--profile", "skyrise", "--profile", known, check=True)
+        phases = json.loads(told.stdout)["candidates"][0]["phases"]
+        assert phases[0]["name"] == "start-up" and phases[0]["seconds"] == pytest.approx(300)

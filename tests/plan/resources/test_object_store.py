@@ -48,6 +48,7 @@ def planned(
     job: Job = SORT,
     memory_bytes: int = 64 << 30,
     laws: dict[str, list[CapacityDistribution]] = FAST,
+    prefixes: int = 1,
 ) -> Candidate:
     store = replace(STORE, limits=limits)
     machine = replace(offer("m", link=None, local_bytes=10**16), memory_bytes=memory_bytes, vcpus=4)
@@ -55,6 +56,7 @@ def planned(
         job=job,
         size=TB,
         limits=Limits(min_nodes=nodes, max_nodes=nodes),
+        prefixes=prefixes,
     )
     world = catalog([machine], store=store)
     return plan(
@@ -147,6 +149,18 @@ def test_an_upload_is_begun_and_completed() -> None:
     whole, part = its["slot_bytes"] * FILL, its["output_block_bytes"]
     puts = [whole * share // part + 1 + 2 for share in (0.9, 0.95, 1.0, 1.05, 1.1)]
     assert sizes_of(64, 8).put == pytest.approx(5 * whole / sum(puts), rel=0.02)
+
+
+def test_each_prefix_has_the_limits_of_one() -> None:
+    limits = replace(
+        NONE,
+        gets_per_second=100.0,
+        puts_per_second=50.0,
+        read_bytes_per_second=1e9,
+        write_bytes_per_second=1e9,
+    )
+    one, ten = planned(limits), planned(limits, prefixes=10)
+    assert ten.seconds.median == pytest.approx(one.seconds.median / 10)
 
 
 def test_a_nodes_requests_carry_what_its_connections_do() -> None:

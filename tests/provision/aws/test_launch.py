@@ -145,6 +145,7 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     assert done.code == 0, done.err
     record = world.record
     assert record.step == "ready" and len(record.rented) == NODES
+    assert record.ready_at and record.began_at <= record.ready_at <= record.step_at
     running = world.cloud.running()
     assert [each["InstanceId"] for each in running] == [each.instance for each in record.rented]
     head = record.rented[0]

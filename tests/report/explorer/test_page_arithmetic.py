@@ -111,6 +111,7 @@ PYTHON_ONLY = {
     "tonnage.plan.resources.object_store": "its demands, requests and limits are in the tables",
     "tonnage.plan.resources.spot": "its rates are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
+    "tonnage.plan.sure": "the page shows no plan that surely keeps the deadline",
     "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
 }
 NO_ARITHMETIC = {"formatting", "plan_request", "chart", "view", "main"}
@@ -122,7 +123,7 @@ FIELDS: dict[type, dict[str, str]] = {
         name: name
         for name in (
             *("resource", "per_byte", "capacity", "advertised", "sources", "curve"),
-            *("remote_only", "per_node", "shared", "outside"),
+            *("remote_only", "per_node", "shared", "outside", "in_turn"),
         )
     },
     DemandTerm: {
@@ -263,6 +264,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "startup": "- in the demands",
         "cores": "- the page counts cores",
         "memory": "most_bytes",
+        "prefixes": "- the page asks for one",
         "quota_vcpus": "- the page asks for no quota",
         "public_addresses": "address_usd",
         "today": "- in the notes and the cautions of prices",
@@ -273,6 +275,7 @@ FIELDS: dict[type, dict[str, str]] = {
 TERM_KEYS = {
     "phase": "phase",
     "resource": "resource",
+    "limit": "limit",
     "demand": "demand",
     "capacity": "capacity",
     "low_capacity": "interval",

@@ -15,6 +15,7 @@ from tonnage.base.records.cluster_measurement import (
     CLUSTER_FILE,
     ClusterMeasurement,
 )
+from tonnage.base.records.launch import Launch
 from tonnage.base.records.measurement import Measurement, Trial
 from tonnage.base.records.reduction import ReductionRecord
 from tonnage.base.records.run import RunRecord
@@ -86,6 +87,12 @@ def load_runs(path: Path) -> list[RunRecord | ReductionRecord]:
             if file.is_file() and has_schema(file, kind):
                 found.append(kind.read(file))
     return found
+
+
+def load_launches(path: Path) -> list[Launch]:
+    """Load records of launches: a file, or those of a directory, at any depth."""
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    return [Launch.read(file) for file in files if has_schema(file, Launch)]
 
 
 def measurement_bytes(place: Path) -> int:

@@ -36,6 +36,7 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
     providers: list[str] | UnsetType = UNSET
     public_addresses: bool | UnsetType = UNSET
+    prefixes: PositiveCount | UnsetType = UNSET
     discount_percent: Amount | UnsetType = UNSET
     prices: list[OwnPriceKeys] | UnsetType = UNSET
     arch: str | UnsetType | None = UNSET

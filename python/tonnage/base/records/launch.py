@@ -71,6 +71,7 @@ class Launch(Record, frozen=True, kw_only=True):
     nodes: list[RentedNode] = field(default_factory=list)
     unheard_since: str | None = None
     """When machines were requested, as long as the answer is unknown."""
+    ready_at: str | None = None  # ``None``: it was not ready, or an earlier version recorded it
     address: str | None = None  # Of the Ray cluster; ``None``: there is none yet
     cost_usd: Amount = 0.0  # Until ``step_at``
     command: list[str] = field(default_factory=list)

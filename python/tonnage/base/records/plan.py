@@ -162,6 +162,9 @@ class ExplainedTerm(Struct, frozen=True, kw_only=True):
 
     phase: str
     resource: str
+    limit: str = (
+        ""  # What limits the phase, if not the resource alone: terms of the same limit add up
+    )
     demand: Amount
     capacity: Amount  # Of the slowest node, the median
     low_capacity: Amount

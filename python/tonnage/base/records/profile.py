@@ -12,7 +12,8 @@ from tonnage.base.records.base import Rate, Record, Spread, Struct
 from tonnage.base.records.calibration import Calibration
 
 CapacityName = Annotated[
-    str, Meta(pattern="^((local|volume) (read|write|both)|object (get|put)|network|cpu( .+)?)$")
+    str,
+    Meta(pattern="^((local|volume) (read|write|both)|object (get|put)|network|start|cpu( .+)?)$"),
 ]
 Instances = Annotated[int, Meta(ge=1, le=1_000_000)]  # More machines than anybody measured
 ClusterCount = Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -32,7 +33,8 @@ class Mode(Struct, frozen=True, kw_only=True):
 
 class CapacityDistribution(Struct, frozen=True, kw_only=True):
     resource: CapacityName
-    """As jobs name it; ``local both``: each way at once; ``cpu STAGE``: B/s of a core."""
+    """As jobs name it; ``local both``: each way at once; ``cpu STAGE``: B/s of a core; ``start``:
+    clusters a second that get ready."""
     modes: Annotated[list[Mode], Meta(min_length=1)]
     of_fleet: bool = False
     """Already the rate of a cluster's slowest node, or its mean: one draw for all nodes."""
@@ -71,6 +73,13 @@ class OfferProfile(Struct, frozen=True, kw_only=True):
     calibrations: list[Calibration] = field(default_factory=list)
 
 
+class ProviderStart(Struct, frozen=True, kw_only=True):
+    """How long a provider's clusters take from their request until they are ready."""
+
+    provider: str
+    law: CapacityDistribution
+
+
 class UnusedMeasurements(Struct, frozen=True, kw_only=True):
     """Measurements or runs, or parts of them."""
 
@@ -90,8 +99,10 @@ class Profile(Record, frozen=True, kw_only=True):
     """Shares of advertised figures that measured offers reached, by resource."""
     share_scaling: NetworkScaling | None = None
     """How networks with such a share scale; ``None``: as that of the largest measured cluster."""
+    starts: list[ProviderStart] = field(default_factory=list)
     measurements: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
+    launches: list[str] = field(default_factory=list)
     commands: dict[str, list[str]] = field(default_factory=dict)
     """Of each of these measurements and runs, by name."""
     left_out: list[UnusedMeasurements] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage.base import core, formatting
@@ -15,10 +16,12 @@ from tonnage.base.records import (
 from tonnage.base.records.find_measurements import (
     find_measurements,
     load_cluster_measurements,
+    load_launches,
     load_measurements,
     load_runs,
     measurement_bytes,
 )
+from tonnage.base.records.launch import Launch
 from tonnage.cli.options.validate import usage_errors
 
 
@@ -38,17 +41,30 @@ def measurement_files(paths: list[Path]) -> list[Path]:
     return list(found.values())
 
 
-def load_run_records(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], list[Path]]:
-    """Records of finished jobs, each once; and the paths with measurements."""
-    found: dict[tuple[str, str], RunRecord | ReductionRecord] = {}
-    others: list[Path] = []
+@dataclass(frozen=True)
+class GivenRecords:
+    """What paths hold besides measurements, each once."""
+
+    runs: list[RunRecord | ReductionRecord]
+    launches: list[Launch]
+    measured: list[Path]
+    """The paths with measurements, or with nothing else."""
+
+
+def load_records(paths: list[Path]) -> GivenRecords:
+    """Records of finished jobs and of launches; and the paths with measurements."""
+    jobs: dict[tuple[str, str], RunRecord | ReductionRecord] = {}
+    launches: dict[tuple[str, str], Launch] = {}
+    measured: list[Path] = []
     for path in paths:
         with _readable(path):
-            runs = load_runs(path)
-            measured = not runs or (path.is_dir() and _has_measurements(path))
-        found |= {(each.job, each.began_at): each for each in runs}
-        others += [path] if measured else []
-    return list(found.values()), others
+            runs, launched = load_runs(path), load_launches(path)
+            has_none = not runs and not launched
+            if has_none or (path.is_dir() and _has_measurements(path)):
+                measured.append(path)
+        jobs |= {(each.job, each.began_at): each for each in runs}
+        launches |= {(each.name, each.began_at): each for each in launched}
+    return GivenRecords([*jobs.values()], [*launches.values()], measured)
 
 
 def _has_measurements(path: Path) -> bool:

@@ -169,8 +169,8 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     lines = [
         f"{candidate_text(best)}, {formatting.size(explanation.bytes)}",
         "",
-        "Time: demand / nodes / capacity of the slowest node. Terms for the same resource are",
-        "added; a phase takes as long as its slowest resource, plus fixed times.",
+        "Time: demand / nodes / capacity of the slowest node. Terms for the same resource or limit",
+        "are added; a phase takes as long as its slowest resource, plus fixed times.",
     ]
     for phase in best.phases:
         lines.append(
@@ -180,8 +180,8 @@ def explanation_lines(explanation: Explanation) -> list[str]:
             if term.phase != phase.name:
                 continue
             lines.append(
-                f"    {term.resource}: {_division(term, best.nodes)} = "
-                f"{formatting.seconds(term.seconds)}"
+                f"    {term.limit and f'{term.limit}, '}{term.resource}: "
+                f"{_division(term, best.nodes)} = {formatting.seconds(term.seconds)}"
             )
             lines.append(f"      demand: {term.demand_source}")
             lines.append(f"      capacity, {term.evidence}: {term.capacity_source}")

@@ -67,7 +67,7 @@ def explore(
             _jobs(job, given, catalogs),
             catalogs,
             profiles,
-            default_startup(),
+            default_startup(profiles.starts),
             memory=True,
             public_addresses=True,
             own_prices=pricing.own_prices(catalogs),

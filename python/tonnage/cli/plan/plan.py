@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.base.records.location import Location
     from tonnage.catalog import OfferKind
+    from tonnage.model.profiles.repository import ProfileIndex
     from tonnage.plan.resources.startup import Startup
     from tonnage.plan.search import Limits
 
@@ -181,11 +182,22 @@ class OfferOptions:
         float | None,
         Time(
             "Time from the request of the machines until the job can begin; 0: they are ready. "
-            "Default: the boot of the slowest machine, as others measured it for the provider, "
-            "then installing and screening as tonnage launch does.",
+            "Default: as in finished launches, if a profile has some; else the boot of the slowest "
+            "machine, as others measured it for the provider, then installing and screening as "
+            "tonnage launch does.",
             parse_startup,
         ),
     ] = None
+
+    prefixes: Annotated[
+        int,
+        Count(
+            "Over how many prefixes (of a bucket at AWS), buckets (Google Cloud) or accounts "
+            "(Azure) the data in object storage is spread: a store has limits for each.",
+            1,
+            1_000_000,
+        ),
+    ] = default("1")
 
     ignore_cores: Annotated[
         bool,
@@ -214,11 +226,12 @@ class OfferOptions:
         ),
     ] = True
 
-    @property
-    def startup_laws(self) -> Startup:
+    def startup_laws(self, known: ProfileIndex) -> Startup:
         from tonnage.plan.resources.startup import default_startup, fixed_startup
 
-        return default_startup() if self.startup is None else fixed_startup(self.startup)
+        if self.startup is None:
+            return default_startup(known.starts)
+        return fixed_startup(self.startup)
 
     @property
     def included(self) -> frozenset[OfferKind]:
@@ -336,9 +349,10 @@ def plan(
         placement=offers.placement,
         measured_only=offers.measured,
         include=offers.included,
-        startup=offers.startup_laws,
+        startup=offers.startup_laws(profiles),
         cores=not offers.ignore_cores,
         memory=not offers.any_memory,
+        prefixes=offers.prefixes,
         quota_vcpus=limits.quota_vcpus,
         own_prices=pricing.own_prices(catalogs),
         today=datetime.date.today(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.inputs import load_all, load_run_records, measurement_files
+from tonnage.cli.options.inputs import load_all, load_records, measurement_files
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
 from tonnage.cli.options.types import Argument, Json, Option, Switch
 from tonnage.cli.options.validate import refuse_suffix, usage_errors
@@ -30,9 +30,9 @@ def profile(
     paths: Annotated[
         list[Path],
         Argument(
-            "MEASUREMENT_OR_RUN...",
-            "Measurements, records of finished runs, or directories that contain them at any "
-            "depth.",
+            "RECORD...",
+            "Measurements, records of finished runs and of launches, or directories that contain "
+            "them at any depth.",
         ),
     ],
     out: Annotated[Path, Option("PROFILE.json", "File for the profile.", flag="--output")],
@@ -60,10 +60,10 @@ def profile(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build a capacity profile for tonnage plan from measurements and finished runs.
+    """Build a capacity profile for tonnage plan from measurements, finished runs and launches.
 
     A run calibrates plans for its kind of job: the measured times of its phases take precedence
-    over benchmarks.
+    over benchmarks. Launches that got ready take precedence over what others measured of starts.
 
     Examples:
         tonnage profile results --offer aws/i4i.large --output mine.json
@@ -75,20 +75,21 @@ def profile(
     refuse_suffix(out, ".json")
     catalogs = load_catalogs(catalog)
     assigned = _assignments(offer or [], catalogs)
-    runs, measured = load_run_records(paths)
-    measurements = load_all(measurement_files(measured)) if measured or not runs else []
+    given = load_records(paths)
+    measurements = load_all(measurement_files(given.measured)) if given.measured else []
     with usage_errors(OfferError, prefix="--offer "):
         made = build_profile(
             measurements,
             advertised_rates(catalogs),
             name=name or out.stem,
             made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            runs=runs,
+            runs=given.runs,
+            launches=given.launches,
             assigned=assigned,
             volumes=volumes,
             placement=placement,
         )
-    if not made.offers:
+    if not made.offers and not made.starts:
         reason = made.left_out[0].why if made.left_out else "there are no trials"
         raise core.UsageError(f"no profile can be built: {reason}")
     made.write(out)
@@ -152,6 +153,7 @@ def _lines(made: Profile) -> list[str]:
                 f"{law.resource}, as a share of the advertised figure: "
                 f"{_distribution(law, formatting.percent)}"
             )
+    lines += [f"{each.provider}, start: {_start(each.law)}" for each in made.starts]
     for out in made.left_out:
         these = formatting.several(len(out.measurements), "record")
         some = ", ".join(out.measurements[:3]) + (", ..." if len(out.measurements) > 3 else "")
@@ -169,6 +171,15 @@ def _calibration(runs: Calibration) -> str:
     return (
         f"  {runs.job}{kept}, from runs: {formatting.listing(phases)}; spread "
         f"{formatting.percent(runs.phases[0].spread)}, {runs.spread_source}; {', '.join(runs.runs)}"
+    )
+
+
+def _start(law: CapacityDistribution) -> str:
+    (mode,) = law.modes
+    source = textwrap.shorten(law.source, SOURCE_WIDTH, placeholder=" ...")
+    return (
+        f"{formatting.duration(1 / mode.median)} (spread {formatting.percent(mode.spread)}); "
+        f"{law.spread_source}; {source}"
     )
 
 

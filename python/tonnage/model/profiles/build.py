@@ -12,7 +12,7 @@ volumes or what was bought for them. Local disks have none, since plans use no a
 of theirs.
 
 Finished runs become calibrations of their offers (`calibration`), whether or not their machines
-were measured.
+were measured, and launches the starts of their providers (`starts`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records import Measurement
+from tonnage.base.records.launch import Launch
 from tonnage.base.records.network_rounds import ALL_TO_ALL
 from tonnage.base.records.profile import (
     CapacityDistribution,
@@ -46,6 +47,7 @@ from tonnage.model.profiles.rates import (
     node_medians,
     node_rates,
 )
+from tonnage.model.profiles.starts import provider_starts
 from tonnage.model.profiles.variance import fit_over_times
 from tonnage.model.run_phases import Run, name_of, nodes_of
 
@@ -76,11 +78,12 @@ def build_profile(
     name: str,
     made_at: str,
     runs: Sequence[Run] = (),
+    launches: Sequence[Launch] = (),
     assigned: OfferAssignments | None = None,
     volumes: bool = False,
     placement: bool = False,
 ) -> Profile:
-    """Build the profile of all offers among these measurements and runs, each given once.
+    """Build the profile of all offers among these measurements, runs and launches, each given once.
 
     ``assigned`` are offers of machines that do not report theirs, and raise `OfferError` if they
     contradict the measurements. With ``volumes``, devices of an unknown model count as
@@ -92,7 +95,8 @@ def build_profile(
     calibrated, unused_runs = calibrations(
         runs, {each.host: each.offer for each in matched}, assigned
     )
-    left_out += unused_runs
+    starts, unused_launches = provider_starts(launches)
+    left_out += unused_runs + unused_launches
     rates_by_offer: dict[OfferName, list[NodeRate]] = {each.offer: [] for each in matched}
     rates_by_offer |= {offer: [] for offer in calibrated if offer not in rates_by_offer}
     for each in matched:
@@ -136,8 +140,10 @@ def build_profile(
         made_at=made_at,
         offers=offers,
         shares=shares,
+        starts=starts,
         measurements=[each.id for each in measurements],
         runs=[name_of(each) for each in runs],
+        launches=[each.name for each in launches],
         commands={each.id: each.command for each in measurements}
         | {name_of(each): each.command for each in runs},
         left_out=_by_reason(left_out),

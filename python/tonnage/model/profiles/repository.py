@@ -1,8 +1,8 @@
 """Load profiles and index them by offer: shipped ones by name, others from files and directories.
 
-A directory may hold profiles, measurements and run records, at any depth. From the latter two a
-profile is built (`tonnage.model.profiles.build`), without those that a profile in the directory was
-built from.
+A directory may hold profiles, measurements, and records of runs and launches, at any depth. From
+all but the first a profile is built (`tonnage.model.profiles.build`), without those that a profile
+in the directory was built from.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from tonnage.base.records.cluster_measurement import ClusterMeasurement
 from tonnage.base.records.find_measurements import (
     find_measurements,
     has_schema,
+    load_launches,
     load_measurements,
     load_runs,
 )
+from tonnage.base.records.launch import Launch
 from tonnage.base.records.measurement import Measurement
 from tonnage.base.records.profile import CapacityDistribution, OfferProfile, Profile
 from tonnage.model.profiles.network_scaling import ScalingCurve, scaling_curve
@@ -64,6 +66,8 @@ class ProfileIndex:
     shares: OfferCapacity
     """Shares of advertised figures that measured offers reached, and a network scaling."""
     notes: tuple[str, ...] = ()  # Measurements that were not used, and why
+    starts: Mapping[str, CapacityDistribution] = field(default_factory=dict)
+    """How long clusters take to start, by provider; in clusters a second."""
     commands: Mapping[str, list[str]] = field(default_factory=dict)
     """Behind the cited measurements and runs, by name."""
     _anywhere: dict[tuple[str, str], OfferCapacity] = field(default_factory=dict)
@@ -104,20 +108,20 @@ def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -
         found = [Profile.read(file) for file in files if has_schema(file, Profile)]
         left = _measurements(place, found)
         runs = _runs(place, found)
+        launches = _launches(place, found)
     except RecordError as why:
         raise ProfileError(str(why)) from why
     except OSError as why:
         raise ProfileError(f"{why.filename}: {why.strerror}") from why
-    if left or runs:
+    if left or runs or launches:
         # First, since later profiles override it.
-        found.insert(0, _build(name, left, runs, advertised()))
+        found.insert(0, _build(name, left, runs, launches, advertised()))
     if not found:
         raise ProfileError(
-            f"{name} contains no profiles, measurements or runs; use a file of "
-            "tonnage profile, or results of "
-            "tonnage measure"
+            f"{name} contains no profiles, measurements, runs or launches; use a file of tonnage "
+            "profile, or results of tonnage measure"
         )
-    if not any(each.offers or each.shares for each in found):
+    if not any(each.offers or each.shares or each.starts for each in found):
         reason = next((out.why for each in found for out in each.left_out), "all are empty")
         raise ProfileError(f"no profile could be built from {name}: {reason}")
     return found
@@ -143,14 +147,26 @@ def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
     return [each for name, each in found.items() if name not in taken]
 
 
+def _launches(place: Path, profiles: Sequence[Profile]) -> list[Launch]:
+    taken = {name for each in profiles for name in each.launches}
+    found = {each.name: each for each in load_launches(place)}
+    return [each for name, each in found.items() if name not in taken]
+
+
 def _build(
-    name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: AdvertisedRates
+    name: str,
+    measurements: Sequence[Measurement],
+    runs: Sequence[Run],
+    launches: Sequence[Launch],
+    advertised: AdvertisedRates,
 ) -> Profile:
     from tonnage.model.profiles.build import build_profile
 
     # The time does not matter, since the profile is not stored.
-    made_at = max(each.began_at for each in (*measurements, *runs))
-    return build_profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
+    made_at = max(each.began_at for each in (*measurements, *runs, *launches))
+    return build_profile(
+        measurements, advertised, name=name, made_at=made_at, runs=runs, launches=launches
+    )
 
 
 def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
@@ -168,6 +184,8 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
             entries.setdefault((entry.provider, entry.type), []).append((entry, largest))
         for law in profile.shares:
             _check(profile.name, "shares", law)
+        for start in profile.starts:
+            _check(profile.name, start.provider, start.law)
         shares |= {law.resource: law for law in profile.shares}
     placed: dict[tuple[str, str], dict[bool, OfferCapacity]] = {
         offer: _placed(found) for offer, found in entries.items()
@@ -182,6 +200,7 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
             for profile in profiles
             for out in profile.left_out
         ),
+        starts={each.provider: each.law for profile in profiles for each in profile.starts},
         commands={name: line for each in profiles for name, line in each.commands.items()},
     )
 

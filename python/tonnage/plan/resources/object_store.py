@@ -16,10 +16,11 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from tonnage.base.records.job import Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
-from tonnage.catalog import StoreLimits
+from tonnage.catalog import Catalog, StoreLimits
 from tonnage.plan.resources.engine_memory import intermediate_share
 
 CONNECTIONS: Literal["object connections"] = "object connections"
@@ -32,6 +33,11 @@ WAYS: tuple[tuple[Literal["get", "put"], Resource], ...] = (
     ("get", "object get"),
     ("put", "object put"),
 )
+OF_A_PREFIX = (
+    *("gets_per_second", "puts_per_second"),
+    *("read_bytes_per_second", "write_bytes_per_second"),
+)
+"""The limits of a store that are those of one prefix, bucket or account."""
 NINETY = 1.645
 """Standard deviations from the median to the end of the middle 90 % of a normal distribution."""
 REQUESTED_BY = "the requests of the job"
@@ -121,6 +127,19 @@ def _shared_demands(
             sources = (each.source for each in phase.demands if each.resource == resource)
             source = "; ".join(dict.fromkeys(sources))
             yield SharedDemand("object account", law.resource, moved, law, source)
+
+
+def with_prefixes(catalog: Catalog, prefixes: int) -> Catalog:
+    """The catalog whose store delivers what so many of its prefixes, buckets or accounts do."""
+    store = catalog.object_store
+    if prefixes == 1 or store is None or store.limits is None:
+        return catalog
+    limits = store.limits
+    shared = {name: getattr(limits, name) for name in OF_A_PREFIX}
+    many = {name: rate and rate * prefixes for name, rate in shared.items()}
+    source = f"{prefixes} times what one has: {limits.source}"
+    more = structs.replace(limits, **many, source=source)
+    return structs.replace(catalog, object_store=structs.replace(store, limits=more))
 
 
 @cache

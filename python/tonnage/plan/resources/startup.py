@@ -4,7 +4,8 @@ Starting has steps, one after another, and all machines take each at the same ti
 boots until it runs what it was given, Tonnage and Ray are installed on it and Ray is started, and
 all are screened, as `tonnage launch` does. A step is a capacity like any other, in machines per
 second, so the slowest of N follows from the distribution of single machines. Billing begins with
-the boot, some seconds after the request; the difference is billed here, too.
+the boot, some seconds after the request; the difference is billed here, too. Where a profile has
+finished launches of a provider, their time from the request until all was ready is the only step.
 
 Installing is Tonnage's own figure: an environment and pip without a cache, of what the wheel and
 Ray need, took 46, 51 and 55 s of one core of an Intel Xeon that other work used too (pip uses one
@@ -15,6 +16,7 @@ processes of two measurements, which start as Ray does.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tonnage.base import formatting
 from tonnage.base.records.profile import CapacityDistribution, Evidence, Mode
@@ -31,8 +33,9 @@ INSTALL_SECONDS = 51.0 + 10.0 + 2 * RAY_SECONDS
 SCREEN_SECONDS = 6 * 5.0 + 2 * 1.5 + 2 * RAY_SECONDS
 
 
-def default_startup() -> Startup:
-    """Boots as others measured them for each provider, and what `tonnage launch` does then."""
+def default_startup(launched: Mapping[str, CapacityDistribution] = MappingProxyType({})) -> Startup:
+    """Starts of each provider as in finished launches; else boots as others measured them, and what
+    `tonnage launch` does then."""
     prepared = [
         _same_for_all(
             INSTALL,
@@ -51,7 +54,12 @@ def default_startup() -> Startup:
             "assumed, as fast disks take less and few nodes have more trials of the network",
         ),
     ]
-    return {provider: (_published_boot(provider), *prepared) for provider in PROVIDERS}
+    return {
+        provider: (launched[provider],)
+        if provider in launched
+        else (_published_boot(provider), *prepared)
+        for provider in PROVIDERS
+    }
 
 
 def fixed_startup(seconds: float) -> Startup:

@@ -97,7 +97,8 @@ class Launcher:
         self._rent(asked.order.rental.candidate.nodes)
         while bad := self._wrong():
             self._replace(bad)
-        self._kept.update(step="ready", address=f"{self._head.inside}:{bootstrap.PORT}")
+        address = f"{self._head.inside}:{bootstrap.PORT}"
+        self._kept.update(step="ready", ready_at=now().isoformat(), address=address)
 
     def _prepare(self) -> None:
         order, ask = self._asked.order, self._ec2.call

@@ -7,6 +7,9 @@ const TO_MEASURE = [
   ["cpu", "tonnage study"],
 ];
 
+/** Limits of a phase that are not those of the resources in their terms. */
+const OTHER_LIMITS = ["object connections", "threads"];
+
 /** The seconds of each part of each phase: demand / (nodes x capacity of the slowest node). */
 function explain(candidate, size, samples) {
   const { group, machine } = candidate.choice;
@@ -29,7 +32,7 @@ function explain(candidate, size, samples) {
       const sampled = capacityOf(clusters, sampledCapacity, sampledBuckets(machine)).sort();
       const law = pageData.laws[part.capacity];
       return {
-        phase: phase.name, resource_class: term.resource_class, resource: part.resource, demand, capacity,
+        phase: phase.name, resource: part.resource, limit: OTHER_LIMITS.includes(term.resource_class) ? term.resource_class : "", demand, capacity,
         interval: [quantile(sampled, LOW), quantile(sampled, HIGH)],
         seconds: demand / candidate.nodes / capacity,
         evidence: law.evidence, demandSource: pageData.texts[part.sources],

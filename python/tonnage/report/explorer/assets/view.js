@@ -201,7 +201,7 @@ function showSources({ request, samples }, candidate) {
   const phases = candidate.phases.flatMap((phase) => [
     element("h3", {}, phase.name, " ", element("small", {}, `${formatting.seconds(phase.seconds)}, limited by ${phase.bottleneck}`)),
     element("ul", { class: "terms" }, ...terms.filter((term) => term.phase === phase.name).map((term) => element("li", {},
-      element("p", {}, element("b", {}, term.resource), `: ${division(term, candidate.nodes)} = ${formatting.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
+      element("p", {}, element("b", {}, term.limit ? `${term.limit}, ${term.resource}` : term.resource), `: ${division(term, candidate.nodes)} = ${formatting.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
       line("Demand", term.demandSource),
       line("Capacity", term.capacitySource),
       line(range(term.interval, rate(term)), term.spreadSource),
