@@ -328,6 +328,7 @@ def plan_notes(
         stored = any(room.what == "input" and room.where != "object" for room in request.job.room)
         missing = {
             "start-up of the nodes": not request.startup,
+            "creating, attaching and formatting volumes": bool(request.startup),
             "loading of the input": stored,
             "account quotas (--quota-vcpus)": not request.quota_vcpus,
         }

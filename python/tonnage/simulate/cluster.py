@@ -339,7 +339,8 @@ class _Drawing:
             total = sum(part.per_byte / self._shared_rate(term, part) for part in term.parts)
             loads.store = max(loads.store, total)
         elif not demands:
-            # The bottleneck of a calibrating run, of which the job itself has no demand.
+            # Connections and threads, and the bottleneck of a calibrating run: limits that are not
+            # those of a resource.
             for part in term.parts:
                 loads.add("own", term.resource_class, part.per_byte * self._seconds(term, part))
         else:

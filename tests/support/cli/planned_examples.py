@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isclose
 
 from typer.testing import CliRunner
 
@@ -27,6 +28,7 @@ PAGE = ROOT / "docs" / "concepts" / "planned-examples.md"
 EXAMPLE = re.compile(r"^    tonnage plan ([^\n]+)\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_ASKED_OF_OTHERS = ("--deadline", "--nodes", "--max-nodes")
 MANY_PHASES = 5
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,12 @@ def _phase(phase: PlannedPhase, terms: Sequence[ExplainedTerm]) -> str:
         return f"{phase.name} {_seconds(phase.seconds)}: {steps}"
     by_class: dict[str, list[ExplainedTerm]] = {}
     for each in terms:
-        by_class.setdefault(_class_of(each.resource), []).append(each)
-    limiting = by_class.pop(phase.bottleneck)
-    divided = " + ".join(f"{each.resource} {_division(each)}" for each in limiting)
+        by_class.setdefault(each.limit or _class_of(each.resource), []).append(each)
     seconds = {name: sum(each.seconds for each in some) for name, some in by_class.items()}
+    assert isclose(seconds.pop(phase.bottleneck), phase.seconds, rel_tol=ROUNDING), phase
+    assert max(seconds.values(), default=0.0) <= phase.seconds * (1 + ROUNDING), phase
+    limiting = by_class[phase.bottleneck]
+    divided = " + ".join(f"{each.resource} {_division(each)}" for each in limiting)
     line = f"{phase.name} {_seconds(phase.seconds)}: {divided}"
     if seconds:
         following = max(seconds, key=lambda name: seconds[name])
