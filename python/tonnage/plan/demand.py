@@ -376,15 +376,25 @@ def _threads_term(
     """What a node's threads take that read or write in turn with their other work; ``None`` if
     there is no such data, or that work is unknown."""
     term_of = {term.resource_class: term for term in terms}
-    work = term_of["cpu"].parts if "cpu" in term_of else ()
-    for resource_class, demands in demands_of.items():
-        waited_for = [each for each in demands if each.in_turn]
-        parts = _parts(resource_class, waited_for, laws, shares) if waited_for and work else ()
-        if parts:
-            in_turn = tuple(dataclasses.replace(each, in_turn=True) for each in parts)
-            own = term_of[resource_class]
-            return DemandTerm("threads", (*work, *in_turn), own.credit_share, own.max_per_node)
-    return None
+    waited_for = {
+        resource_class: [each for each in demands if each.in_turn]
+        for resource_class, demands in demands_of.items()
+    }
+    in_turn = [
+        dataclasses.replace(part, in_turn=True)
+        for resource_class, demands in waited_for.items()
+        if demands
+        for part in _parts(resource_class, demands, laws, shares)
+    ]
+    if "cpu" not in term_of or not in_turn:
+        return None
+    shares_of_credit = (
+        term_of[resource_class].credit_share
+        for resource_class, demands in waited_for.items()
+        if demands
+    )
+    parts = (*term_of["cpu"].parts, *in_turn)
+    return DemandTerm("threads", parts, min(shares_of_credit))
 
 
 def _shared_term(shared: SharedDemand) -> DemandTerm:

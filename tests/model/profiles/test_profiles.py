@@ -580,7 +580,7 @@ def test_a_directory_without_usable_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"expected tonnage\.measurement/1"):
         read_profiles(str(tmp_path))
     sort_job().write(tmp_path / "job.json")
-    with pytest.raises(ProfileError, match="contains no profiles, measurements or runs"):
+    with pytest.raises(ProfileError, match="contains no profiles, measurements, runs or launches"):
         read_profiles(str(tmp_path / "job.json"))
 
 

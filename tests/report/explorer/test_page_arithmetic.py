@@ -663,7 +663,7 @@ ODD_JOB = Job(
             demands=[
                 Demand(resource="local read", per_byte=1.0, source="made up"),
                 Demand(resource="network", per_byte=0.3, source="made up", shuffled=True),
-                Demand(resource="object get", per_byte=0.1, source="made up"),
+                Demand(resource="object get", per_byte=0.1, source="made up", in_turn=True),
                 Demand(resource="object put", per_byte=0.2, source="made up"),
                 Demand(resource="cpu", per_byte=4e-9, source="made up"),
             ],
@@ -687,7 +687,7 @@ ODD_JOB = Job(
     taken_out_per_byte=0.01,
     seen_bytes=10**9,
 )
-"""Fixed seconds, a limit of cores, memory, requests and egress."""
+"""Fixed seconds, a limit of cores, reading in turn, memory, requests and egress."""
 FEW_FIGURES = profile(
     {
         "both": [
