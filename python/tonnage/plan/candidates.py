@@ -1,8 +1,9 @@
 """Build the reported candidates: the best number of nodes of each offer and layout."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from tonnage.plan.search import Limits, SearchResult, limit_excess
 NEARLY_FULL = 0.98
 """Above this share of the disks the file system's own space may be missing."""
 
+
+Item = TypeVar("Item")
 
 CLOSE = 1.02
 """Costs or times that differ by no more are not told apart."""
@@ -206,17 +209,27 @@ def rank_key(each: Candidate, limits: Limits) -> tuple[float, float, int, str, s
     return first, second, each.nodes, each.offer, each.layout
 
 
-def best_of_families(candidates: Sequence[Candidate], most: int) -> list[tuple[int, Candidate]]:
-    """The candidates of a short table, with their ranks from 1.
+def first_of_each(
+    ranked: Sequence[Item], family_of_item: Callable[[Item], Hashable], most: int
+) -> list[tuple[int, Item]]:
+    """The items of a short table, with their ranks from 1.
 
-    The first of each family of machine types, so that the table shows several ideas; all if they
-    are at most ``most``.
+    The first of each family, so that the table shows several ideas; all if they are at most
+    ``most``.
     """
-    numbered = [*enumerate(candidates, start=1)]
+    numbered = [*enumerate(ranked, start=1)]
     if len(numbered) <= most:
         return numbered
-    found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
-    for number, each in numbered:
-        family = family_of(each.provider, each.offer)
-        found.setdefault((each.catalog, family, each.placement), (number, each))
-    return [*found.values()][:most]
+    first: dict[Hashable, tuple[int, Item]] = {}
+    for number, item in numbered:
+        first.setdefault(family_of_item(item), (number, item))
+    return [*first.values()][:most]
+
+
+def best_of_families(candidates: Sequence[Candidate], most: int) -> list[tuple[int, Candidate]]:
+    """The first candidate of each family of machine types, at most ``most``, with its rank."""
+    return first_of_each(
+        candidates,
+        lambda each: (each.catalog, family_of(each.provider, each.offer), each.placement),
+        most,
+    )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range, Tradeoff
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.plan.candidates import best_of_families
+from tonnage.plan.candidates import best_of_families, first_of_each
 from tonnage.report.charts import (
     Chart,
     Trace,
@@ -28,7 +28,7 @@ from tonnage.report.html_elements import Child, Html, join, section, table, tag
 from tonnage.report.page import PageSection, page_header, render_page, write_page
 
 SHOWN = 12
-"""Machine types in the bar charts, the best of their families; the tables have all."""
+"""Machine types in the bar charts, of more the best of each family; the tables have all."""
 ROWS = 20
 """Rows of the table of the best candidates."""
 CENTS_UP_TO = 1_000
@@ -103,7 +103,7 @@ def _header(plans: Plans) -> Html:
 
 
 def _bars(figure: Figure, plans: Plans) -> Chart:
-    """A group for the best machine type of each family, with a bar for each plan."""
+    """A group for each machine type, or the best of each family, with a bar for each plan."""
     best: list[dict[str, Candidate]] = []
     for each in plans.plans:
         first: dict[str, Candidate] = {}
@@ -115,7 +115,9 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
         for name, candidate in first.items():
             value = _range(candidate, figure).median
             least[name] = min(value, least.get(name, value))
-    shown = _first_of_families(sorted(least, key=least.__getitem__), best)[:SHOWN]
+    by_name = {name: each for first in best for name, each in first.items()}
+    ranked = sorted(least, key=least.__getitem__)
+    shown = [name for _, name in first_of_each(ranked, lambda name: _family(by_name[name]), SHOWN)]
     grouped = grouped_bars_layout(shown)
     grouped["margin"] |= {"l": 20, "b": 40}
     grouped["yaxis"] |= {"automargin": True}
@@ -146,15 +148,8 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
     )
 
 
-def _first_of_families(names: Sequence[str], best: Sequence[dict[str, Candidate]]) -> list[str]:
-    """The first name of each family of machine types, in whichever plan it is."""
-    by_name = {name: each for first in best for name, each in first.items()}
-    found: dict[tuple[str, str, bool], str] = {}
-    for name in names:
-        each = by_name[name]
-        family = family_of(each.provider, each.offer)
-        found.setdefault((each.provider, family, each.placement), name)
-    return [*found.values()]
+def _family(each: Candidate) -> tuple[str, str, bool]:
+    return each.provider, family_of(each.provider, each.offer), each.placement
 
 
 def _trace(

@@ -70,7 +70,7 @@ def reached_share(writes: bool) -> ReachedShare:
     for row in read("disk_rates.csv"):
         documented = _documented_iops(row["provider"], row["type"])
         if documented and row["provider"] not in COPIED:
-            family = row["provider"], family_of(*key_of(row["provider"], row["type"]))
+            family = row["provider"], family_of(row["provider"], row["type"])
             measured = float(row["write_iops" if writes else "read_iops"])
             shares.setdefault(family, []).append(measured / documented[writes])
     medians = [statistics.median(each) for each in shares.values()]

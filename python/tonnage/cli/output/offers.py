@@ -24,7 +24,6 @@ from tonnage.catalog import (
 )
 from tonnage.catalog.difference import Side
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
 
 UNKNOWN = "?"
 """Printed for an unknown figure."""
@@ -216,7 +215,7 @@ def _type_lines(word: str, types: Sequence[str], provider: str, every: bool) -> 
     if every or len(types) <= MOST_CHANGES:
         yield from (f"{word:<{KIND}}  {name}" for name in types)
         return
-    families = Counter(family_of(*key_of(provider, name)) for name in types)
+    families = Counter(family_of(provider, name) for name in types)
     largest = ", ".join(f"{name} ({count})" for name, count in families.most_common(MOST_FAMILIES))
     yield (
         f"{word:<{KIND}}  {formatting.several(len(types), 'type')} of "

@@ -27,10 +27,6 @@ from tonnage.plan.resources.machines import Machine, Machines, priced_machine
 
 TOO_EXPENSIVE = "more expensive than the budget"
 UNFIT = "with volumes: more nodes than allowed, or the operations of its link are unknown"
-LOSES = (
-    "local disks lose their data when a machine stops or fails; for a copy on another machine "
-    "double --data and, of writes, --rate"
-)
 NOT_FLUSHED = "the operations of disks and volumes are not those of writes that are each flushed"
 NOT_COUNTED = (
     "not included: the cores that issue the operations, the network to clients, account quotas"

@@ -26,7 +26,6 @@ from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, MeasurementProposal, Plan
 from tonnage.catalog import Catalog, Disks, Offer
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, interruption_work, term_work
@@ -70,7 +69,7 @@ class KnownDisks:
         rates: dict[DiskClass, dict[str, list[float]]] = {}
         disks: dict[DiskClass, float] = {}
         for offer in (offer for catalog in catalogs for offer in catalog.offers if offer.vcpus):
-            family = family_of(*key_of(offer.provider, offer.type))
+            family = family_of(offer.provider, offer.type)
             for kind, rate in _disk_rates(offer, profiles, writes).items():
                 one = (offer.provider, kind)
                 per_vcpu = rates.setdefault(one, {}).setdefault(family, [])

@@ -13,13 +13,13 @@ from tonnage.base.records.operations_plan import (
     ProvisionedVolumes,
 )
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
 from tonnage.cli.output.candidates import (
     aligned_table,
     numbered_lines,
     print_table_or_lines,
     usd,
 )
+from tonnage.plan.candidates import first_of_each
 
 BEST = 10
 WHY_SO_MANY: dict[NodesLimit, str] = {
@@ -37,7 +37,7 @@ LOSES_DATA = (
 
 def print_operations_plan(plan: OperationsPlan, every: bool) -> None:
     numbered = [*enumerate(plan.candidates, start=1)]
-    shown = numbered if every or len(numbered) <= BEST else _best_of_families(numbered)[:BEST]
+    shown = numbered if every else first_of_each(plan.candidates, _family, BEST)
     for note in plan.notes:
         print(formatting.sentence(note))
     columns = ["", "offer", "nodes", "storage", "operations", "room", "per hour", "per month"]
@@ -149,15 +149,9 @@ def _lines(number: int, each: OperationsCandidate) -> Iterator[str]:
     yield from numbered_lines(number, f"{each.nodes} x {each.offer} ({each.storage})", parts)
 
 
-def _best_of_families(
-    numbered: Sequence[tuple[int, OperationsCandidate]],
-) -> list[tuple[int, OperationsCandidate]]:
-    """The first candidate of each family, with local disks and with volumes."""
-    found: dict[tuple[str, str, bool], tuple[int, OperationsCandidate]] = {}
-    for number, each in numbered:
-        family = family_of(*key_of(each.provider, each.offer))
-        found.setdefault((each.provider, family, each.loses_data), (number, each))
-    return [*found.values()]
+def _family(each: OperationsCandidate) -> tuple[str, str, bool]:
+    """Local disks and volumes of a family of machine types are told apart."""
+    return each.provider, family_of(each.provider, each.offer), each.loses_data
 
 
 def _range(each: OperationsCandidate) -> str:
