@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from support.data.offers import distribution, profile
 from support.stores.disk import ROOT
 from tonnage.base.records.plan import Explanation, Plan
 from tonnage.catalog import find_offer, load_catalog
+from tonnage.cli.output.plan import BEST
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.plan.resources.engine_requests import request_sizes
 
@@ -192,8 +194,19 @@ def test_copies_are_on_local_disks(tonnage: Tonnage) -> None:
     assert done.returncode == 2 and "but --to volumes keeps it elsewhere" in done.stderr
 
 
+def test_all_candidates_are_printed_and_the_plan_is_the_same(tonnage: Tonnage) -> None:
+    asked = ("plan", "sort", *LOCAL, "--data", "20TB", "--provider", "gcp")
+    made = Plan.from_json(json.loads(tonnage.run(*asked, "--json", check=True).stdout))
+    assert len(made.candidates) > BEST
+    for flags, count in (((), BEST), (("--all",), len(made.candidates))):
+        printed = tonnage.run(*asked, *flags, check=True).stdout
+        rows = [line for line in printed.splitlines() if re.match(r" *\d+  ", line)]
+        assert len(rows) == count
+        assert ("more candidates (see --all)" in printed) == (not flags)
+
+
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
-    arguments = ("--placement", "--max-nodes", "60", "--all", "--json")
+    arguments = ("--placement", "--max-nodes", "60", "--every-size", "--json")
     done = tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, check=True)
     nodes = [
         each["nodes"]
@@ -271,7 +284,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("reduce", *STUDY, "--durability", "volumes"),
             "--durability applies only to sort and mapreduce",
         ),
-        (("sort", "--data", "100TB", "--all"), "candidates exceed the limit"),
+        (("sort", "--data", "100TB", "--every-size"), "candidates exceed the limit"),
     ],
 )
 def test_refuses_and_says_how_to_fix_it(

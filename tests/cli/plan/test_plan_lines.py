@@ -57,6 +57,7 @@ SWITCHES = (
     "--placement",
     "--survey",
     "--all",
+    "--every-size",
     "--json",
 )
 OPTIONS = {

@@ -55,7 +55,7 @@ def print_plan(plan: Plan, every: bool) -> None:
             "No candidate meets the deadline with 95 % probability; use a longer --deadline."
         )
     left = len(plan.candidates) - len(shown)
-    more = f"{formatting.several(left, 'more candidate')} (see --json); " if left else ""
+    more = f"{formatting.several(left, 'more candidate')} (see --all); " if left else ""
     were = "was" if len(plan.excluded) == 1 else "were"
     why = f" (most common reason: {_common_reason(plan)[0]})" if plan.excluded else ""
     lines.append(f"{more}{formatting.several(len(plan.excluded), 'offer')} {were} excluded{why}.")

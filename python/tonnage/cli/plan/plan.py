@@ -286,9 +286,14 @@ def plan(
     offers: OfferOptions,
     pricing: PriceOptions,
     every: Annotated[
+        bool, Switch("--all", "Print all candidates, not the ten best of their families.")
+    ] = False,
+    every_size: Annotated[
         bool,
         Switch(
-            "--all", "Consider every node count and every number of volumes, and print all rows."
+            "--every-size",
+            "Plan and print all numbers of nodes, not only the best of each offer and layout; at "
+            "most 20,000 candidates.",
         ),
     ] = False,
     explain: Annotated[
@@ -357,7 +362,7 @@ def plan(
         own_prices=pricing.own_prices(catalogs),
         today=datetime.date.today(),
         public_addresses=offers.public_addresses,
-        all_sizes=every,
+        all_sizes=every_size,
     )
     with usage_errors(PlanError):
         if explain is not None:
@@ -378,4 +383,4 @@ def plan(
     elif as_json:
         print(json.dumps(made.to_json()))
     else:
-        print_plan(made, every)
+        print_plan(made, every or every_size)

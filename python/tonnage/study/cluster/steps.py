@@ -138,7 +138,13 @@ class _Loop:
             *("plan", "sort", "--data", str(self._size), "--from", "local"),
             *("--durability", self._settings.durability, "--startup", "0"),
             *(*aim, "--max-nodes", str(max(map(self._count, self._types)))),
-            *("--measured", "--all", *self._catalogs(), "--profile", str(self._out / PROFILE)),
+            *(
+                "--measured",
+                "--every-size",
+                *self._catalogs(),
+                "--profile",
+                str(self._out / PROFILE),
+            ),
             "--json",
             is_kept=True,
         )
