@@ -1,4 +1,4 @@
-"""Networks that burst: the credit counts where it was measured, the baseline elsewhere."""
+"""Networks: credits count where they were measured, and of EFA's rates what carries IP."""
 
 import pytest
 
@@ -7,8 +7,9 @@ from support.data.offers import catalog, distribution, offer, profile
 from tonnage.base.records.plan import Candidate
 from tonnage.catalog import Catalog, Network, NetworkBurst, find_offer, newest_catalogs
 from tonnage.catalog.published.network_bursts import network_burst
+from tonnage.cli.options.planning import BUILT_IN
 from tonnage.model.jobs.mapreduce import sort_job
-from tonnage.model.profiles.repository import index_profiles
+from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.explain import explain
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
@@ -88,3 +89,20 @@ def test_a_possible_burst_is_that_of_the_size_that_was_measured() -> None:
         assert network.possible_burst and measured
         assert network.possible_burst.credit_bytes == measured.credit_bytes
         assert network.possible_burst.bytes_per_second == network.peak_bytes_per_second
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabits"), [("p5.48xlarge", 800), ("p6-b300.48xlarge", 3870), ("trn1.32xlarge", 100)]
+)
+def test_a_shuffle_gets_what_the_network_carries_of_ip_not_of_efa(
+    name: str, gigabits: float
+) -> None:
+    catalogs = newest_catalogs()
+    assert find_offer(catalogs, name)[1].network.baseline_bytes_per_second == gigabits * 1e9 / 8
+    asked = replace(request(10_000 * GB), include=frozenset(["gpu"]))
+    known = index_profiles([each for kind in BUILT_IN for each in read_profiles(kind)])
+    its = explain(asked, catalogs, known, name)
+    assert any("advertised rate is EFA's" in note for note in its.candidate.notes)
+    (term,) = [each for each in its.terms if each.resource == "network"]
+    assert term.capacity <= gigabits * 1e9 / 8
+    assert "; AWS, EC2 User Guide" in term.capacity_source or "; one of" in term.capacity_source

@@ -92,7 +92,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Advertised, each way: a long job gets the baseline; the peak is a burst, or only a limit.
 
     Without a ``burst`` nobody published how long the peak lasts; ``possible_burst`` is what it has
-    at most then, if it is like other machines of its size.
+    at most then, if it is like other machines of its size. Rates are of IP; ``ip_source`` says
+    where they are from if ``words`` count EFA.
     """
 
     baseline_bytes_per_second: float | None
@@ -100,6 +101,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     words: str | None
     burst: NetworkBurst | None = None
     possible_burst: NetworkBurst | None = None
+    ip_source: str | None = None
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True, gc=False):

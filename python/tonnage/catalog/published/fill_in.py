@@ -1,7 +1,7 @@
 """Fill in what a catalog leaves unknown of an offer with what others published of its type.
 
 A catalog's own figures win. Rates of networks are not filled in: what a type gets changes over the
-years.
+years. But a figure that is EFA's is lowered to that of IP.
 """
 
 from msgspec import structs
@@ -10,6 +10,7 @@ from tonnage.catalog.offer import Disks, Network, Offer, VolumeLink
 from tonnage.catalog.published.burstable_vcpus import baseline_vcpus
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
+from tonnage.catalog.published.ip_bandwidths import ip_bandwidth
 from tonnage.catalog.published.machine_types import UNKNOWN, MachineType, machine_type
 from tonnage.catalog.published.network_bursts import network_burst, possible_burst
 from tonnage.catalog.published.volume_links import volume_link
@@ -26,15 +27,30 @@ def fill_in(offer: Offer) -> Offer:
         current=known.current if offer.current is None else offer.current,
         disks=_with_rates(_with_published_disks(offer.disks, known), offer),
         volume_link=_with_published_link(offer),
-        network=_with_published_burst(offer),
+        network=_with_published_burst(offer, _of_ip(offer)),
         baseline_vcpus=baseline_vcpus(offer.provider, offer.type),
         core_speed=speed.sorting if speed else None,
         core_speed_source=speed.source if speed else None,
     )
 
 
-def _with_published_burst(offer: Offer) -> Network:
-    network = offer.network
+def _of_ip(offer: Offer) -> Network:
+    network, ip = offer.network, ip_bandwidth(offer.provider, offer.type)
+    if ip is None:
+        return network
+    baseline, peak = (
+        None if rate is None else min(rate, ip.bytes_per_second)
+        for rate in (network.baseline_bytes_per_second, network.peak_bytes_per_second)
+    )
+    return structs.replace(
+        network,
+        baseline_bytes_per_second=baseline,
+        peak_bytes_per_second=peak,
+        ip_source=ip.source,
+    )
+
+
+def _with_published_burst(offer: Offer, network: Network) -> Network:
     baseline, peak = network.baseline_bytes_per_second, network.peak_bytes_per_second
     if not baseline or not peak or peak <= baseline or network.burst:
         return network

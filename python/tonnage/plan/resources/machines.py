@@ -212,6 +212,11 @@ def network_caution(offer: Offer) -> str | None:
             else f"its network may burst to {formatting.rate(peak)}, but nobody published for how "
             "long: its baseline counts"
         )
+    if offer.network.ip_source:
+        return (
+            f"its network's advertised rate is EFA's; {formatting.rate(baseline)} of IP count "
+            f"({offer.network.ip_source})"
+        )
     return None
 
 
@@ -226,8 +231,9 @@ def _network(offer: Offer) -> TokenBucket | None:
 
 
 def network_source(offer: Offer) -> str:
-    burst = offer.network.burst
-    return f"{offer.spec_source}; {burst.source}" if burst else offer.spec_source
+    network = offer.network
+    burst = network.burst.source if network.burst else None
+    return "; ".join(filter(None, (offer.spec_source, burst, network.ip_source)))
 
 
 def lasting_vcpus(offer: Offer) -> float | None:
