@@ -68,6 +68,8 @@ RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "cpu sort": "cpu",
     "cpu object": "cpu",
     "cpu copy": "cpu",
+    "cpu kmeans": "cpu",
+    "cpu pca": "cpu",
 }
 VOLUMES_FOR: Mapping[Resource, Resource] = {
     "local read": "volume read",
@@ -97,6 +99,8 @@ ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "cpu sort": "cpu",
     "cpu object": "cpu",
     "cpu copy": "cpu",
+    "cpu kmeans": "cpu",
+    "cpu pca": "cpu",
 }
 LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
 """The classes that share a node's network link."""

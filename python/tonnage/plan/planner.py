@@ -23,6 +23,7 @@ from tonnage.catalog.price_age import STALE_DAYS, is_stale
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
+from tonnage.plan.demand import DemandTerm
 from tonnage.plan.layouts import (
     IMPOSSIBLE_NODES,
     LayoutOptions,
@@ -360,9 +361,14 @@ def plan_notes(
         group.demand for group in groups if group.demand.calibration_match.calibration is None
     ]
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
-    if terms and not any(term.resource_class == "cpu" for term in terms):
+    if terms and not any(map(_is_work_on_data, terms)):
         notes.append(NO_CORES)
     return notes
+
+
+def _is_work_on_data(term: DemandTerm) -> bool:
+    """Whether it is of cores, and more than starting a process on each node."""
+    return term.resource_class == "cpu" and not all(part.per_node for part in term.parts)
 
 
 def _catalog_notes(request: PlanRequest, catalog: Catalog) -> list[str]:

@@ -12,11 +12,12 @@ import pytest
 from support.cli.command import Tonnage
 from support.data.offers import distribution, profile
 from support.stores.disk import ROOT
-from tonnage.base.records.plan import Explanation, Plan
+from tonnage.base.records.plan import NO_CORES, Explanation, Plan
 from tonnage.catalog import find_offer, load_catalog
 from tonnage.cli.output.plan import BEST
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.plan.resources.engine_requests import request_sizes
+from tonnage.plan.resources.machines import reference_cores
 
 pytestmark = pytest.mark.slow
 
@@ -133,6 +134,35 @@ def test_a_reductions_own_work_counts(tonnage: Tonnage) -> None:
     assert busy["phases"][1]["bottleneck"] == "cpu"
     assert not busy["offer"].startswith("t"), "what lasts of its cores is not known"
     assert busy["cost_usd"]["median"] > idle["cost_usd"]["median"]
+
+
+def test_a_built_in_reductions_work_is_that_of_its_benchmark(tonnage: Tonnage) -> None:
+    arguments = ("plan", "reduce", "--data", "10TB", "--passes", "3", "--from", "local", "--json")
+    arguments += ("--provider", "aws", "--nodes", "4", "--explain", "i4i.4xlarge")
+    for name, per_gb in (("kmeans", 1.72), ("pca", 2.58)):
+        its = json.loads(tonnage.run(*arguments, "--reduction", name, check=True).stdout)
+        terms = [each for each in its["terms"] if each["resource"] == f"cpu {name}"]
+        assert [each["phase"] for each in terms] == ["pass 1", "pass 2", "pass 3"]
+        _, machine = find_offer([load_catalog("aws-us-east-1-2026")], "i4i.4xlarge")
+        cores = reference_cores(machine)
+        assert cores is not None
+        assert terms[0]["seconds"] == pytest.approx(10_000 * per_gb / 4 / cores)
+        assert "Tonnage's own, benches/reduce_peers" in terms[0]["capacity_source"]
+
+
+def test_a_reduction_without_core_seconds_says_that_they_are_unknown(tonnage: Tonnage) -> None:
+    arguments = ("plan", "reduce", "--data", "1TB", "--provider", "aws")
+    notes = [
+        json.loads(tonnage.run(*arguments, *more, "--json", check=True).stdout)["notes"]
+        for more in ((), ("--reduction", "pca"), ("--core-seconds", "1"))
+    ]
+    assert [NO_CORES in each for each in notes] == [True, False, False]
+    for refused, why in (
+        (("--reduction", "pac"), "did you mean pca?"),
+        (("--reduction", "pca", "--core-seconds", "1"), "remove one of them"),
+    ):
+        found = tonnage.run(*arguments, *refused)
+        assert found.returncode == 2 and why in found.stderr
 
 
 def test_a_reduction_that_was_run_is_planned_for_other_data(

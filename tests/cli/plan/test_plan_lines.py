@@ -35,6 +35,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--reduce-share": NUMBERS,
     "--local-share": NUMBERS,
     "--core-seconds": NUMBERS,
+    "--reduction": ("kmeans", "pca", "histogram"),
     "--passes": ("0", "1", "50", "1000", "1001", "-1", "1.5"),
     "--chunk-size": SIZES,
     "--from": ("objects", "volumes", "local", "tape"),

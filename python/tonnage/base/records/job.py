@@ -28,11 +28,14 @@ Resource = Literal[
     "cpu sort",
     "cpu object",
     "cpu copy",
+    "cpu kmeans",
+    "cpu pca",
 ]
 """Bytes a second of a node; of ``cpu``, core seconds a second.
 
 ``cpu partition`` and ``cpu sort`` are the sort's work in its two passes, in bytes, ``cpu object``
-is the work of getting or putting objects, ``cpu copy`` of copying output to another node.
+is the work of getting or putting objects, ``cpu copy`` of copying output to another node. ``cpu
+kmeans`` and ``cpu pca`` are a pass of these reductions, from getting the input on.
 ``network`` is each way, all to all. Local (or volume) reading and writing of a phase share the
 devices.
 """

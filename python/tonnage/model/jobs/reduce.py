@@ -11,6 +11,7 @@ from msgspec import structs
 from tonnage.base.records import ReductionRecord
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.location import Location
+from tonnage.model.jobs.core_throughput import REDUCTIONS
 from tonnage.model.jobs.locations import READS, SPACES
 from tonnage.model.run_phases import functions_of
 
@@ -26,12 +27,14 @@ def reduce_job(
     local_share: float = 0.0,
     cpu_seconds_per_byte: float | None = None,
     source: str = "specified",
+    reduction: str | None = None,
 ) -> Job:
     """A reduction.
 
     ``object_share`` is bytes of a node's reduction object that are sent, for each byte of input;
     ``local_share`` is the share of the input on nodes' own disks, the rest is at ``read_from``.
-    ``source`` is where the core seconds for each byte come from.
+    ``source`` is where the core seconds for each byte come from. Those of a built-in ``reduction``
+    are Tonnage's own figure, by which a machine's cores are scaled (`core_throughput.REDUCTIONS`).
     """
     if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
         raise ValueError(
@@ -58,6 +61,9 @@ def reduce_job(
         )
     if cpu_seconds_per_byte is not None:
         demands.append(Demand(resource="cpu", per_byte=cpu_seconds_per_byte, source=source))
+    if reduction is not None:
+        own = f"Tonnage's own work of {reduction}"
+        demands.append(Demand(resource=REDUCTIONS[reduction], per_byte=1.0, source=own))
     return Job(
         name="reduce",
         phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],

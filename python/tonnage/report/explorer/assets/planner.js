@@ -102,6 +102,7 @@ function planNotes(request, groups) {
   }
   // Calibrated phases include the CPU time of their runs.
   const terms = groups.flatMap((group) => (group.demand.calibrated ? [] : group.demand.terms));
-  if (terms.length && !terms.some((term) => term.resource_class === "cpu")) found.push(pageData.no_cores);
+  const isWorkOnData = (term) => term.resource_class === "cpu" && !term.parts.every((part) => part.per_node);
+  if (terms.length && !terms.some(isWorkOnData)) found.push(pageData.no_cores);
   return [...found, ...pageData.notes];
 }
