@@ -380,7 +380,10 @@ class _Drawing:
         if part.curve:
             rates = rates * part.curve.share(np.array([self._nodes]))
         if part.advertised:
-            rates = rates * float(self._bucket(term, part.advertised).baseline)
+            bucket = self._bucket(term, part.advertised)
+            # Without its burst a device is slower itself than the threads that wait for it.
+            bursts = part.in_turn and bool(bucket.credit)
+            rates = rates * float(bucket.burst if bursts else bucket.baseline)
         if part.in_turn:
             rates = rates * float(self._buckets["threads"].baseline)
         return np.asarray(1 / rates)
