@@ -8,7 +8,7 @@ from support.cli.command import Tonnage
 from tonnage.catalog import catalog_names, load_catalog
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.backtest.predict import Prediction, Skipped, predict
-from tonnage.plan.backtest.published_sorts import ENGINES, WORKERS, published_sorts
+from tonnage.plan.backtest.published_sorts import ENGINES, LAYOUTS, WORKERS, published_sorts
 
 WITHIN = 0.25
 PREDICTED = (
@@ -37,6 +37,8 @@ def test_a_record_is_predicted_within_a_quarter_and_inside_its_interval(
     assert isinstance(its, Prediction)
     assert abs(its.seconds_error) <= WITHIN and its.inside
     assert its.usd_error is not None and abs(its.usd_error) <= WITHIN and its.usd_inside
+    for interval in (its.candidate.seconds, its.candidate.cost_usd):
+        assert interval.high <= 2 * interval.low
 
 
 def test_what_cannot_be_predicted_says_why(found: dict[str, Prediction | Skipped]) -> None:
@@ -53,7 +55,9 @@ def test_no_plan_is_told_a_core_second_or_a_time(
         if isinstance(each, Prediction):
             assert each.put_in[0] == f"cores did not limit it: {ENGINES[each.record.engine].cores}"
             assert not {phase.bottleneck for phase in each.candidate.phases} & {"cpu", "start"}
-            workers = WORKERS.get(each.record.name)
+            layout, workers = LAYOUTS.get(each.record.name), WORKERS.get(each.record.name)
+            if layout:
+                assert each.candidate.layout == layout.name and layout.source in each.put_in
             assert each.candidate.nodes == (workers.nodes if workers else each.record.nodes)
 
 

@@ -43,8 +43,8 @@ class Prediction:
         stored = {self.record.read_from, self.record.written_to} & {"s3"}
         requests = [self.engine.requests] if stored and self.engine.requests else []
         machine = MACHINES.get(self.record.machine_type)
-        workers = WORKERS.get(self.record.name)
-        facts = [each.source for each in (machine, workers) if each]
+        layout, workers = LAYOUTS.get(self.record.name), WORKERS.get(self.record.name)
+        facts = [each.source for each in (machine, layout, workers) if each]
         return [f"cores did not limit it: {self.engine.cores}", *requests, *facts]
 
     @property
@@ -92,10 +92,11 @@ def predict(
         limits=Limits(min_nodes=nodes, max_nodes=nodes),
         include=frozenset(["previous"]),
         all_sizes=True,
+        prefixes=engine.prefixes,
     )
     made = plan(request, [catalog], known)
     layout = LAYOUTS.get(record.name)
-    fitting = [each for each in made.candidates if layout in (None, each.layout)]
+    fitting = [each for each in made.candidates if not layout or layout.name == each.layout]
     if not fitting:
         return Skipped(record, "; ".join(dict.fromkeys(each.why for each in made.excluded)))
     return Prediction(record, _with_all_paid(fitting[0], record.nodes), engine)
@@ -125,12 +126,7 @@ def _catalog(record: PublishedSort, catalogs: Sequence[Catalog]) -> Catalog | No
         return None
     _, nearest = min(having, key=lambda pair: pair[0])
     offers = tuple(_with_facts(each) for each in nearest.offers if each.type == record.machine_type)
-    store = nearest.object_store
-    return structs.replace(
-        nearest,
-        offers=offers,
-        object_store=store and structs.replace(store, limits=None),
-    )
+    return structs.replace(nearest, offers=offers)
 
 
 def _with_facts(offer: Offer) -> Offer:

@@ -42,12 +42,13 @@ class Engine:
     """What an engine's authors publish of it.
 
     ``cores`` says why its cores did not limit it; ``requests`` where the bytes of its requests to
-    object storage are from.
+    object storage are from, and their number of prefixes.
     """
 
     cores: str
     get_bytes: int | None = None
     put_bytes: int | None = None
+    prefixes: int = 1
     requests: str | None = None
 
 
@@ -69,8 +70,21 @@ class MachineFacts:
     source: str
 
 
-LAYOUTS: Mapping[str, str] = {"Themis CloudSort": "local + 8 x gp2"}
-"""The layouts that sources state (Themis on EC2, section 5.3); of others the planner's choice."""
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The disks that a record's source states."""
+
+    name: str
+    source: str
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "Themis CloudSort": Layout(
+        name="local + 8 x gp2",
+        source="its layout is local + 8 x gp2 (Themis on EC2, section 5.3)",
+    ),
+}
+"""Of other records the layout is the planner's choice."""
 WORKERS: Mapping[str, Workers] = {
     "Spark Daytona GraySort": Workers(
         nodes=206,
@@ -97,8 +111,9 @@ ENGINES: Mapping[str, Engine] = {
         cores="82 % of the theoretical performance of disks and network (arXiv 2203.05072)",
         get_bytes=16 * MIB,
         put_bytes=100 * MB,
-        requests="gets of 16 MiB and puts of 100 MB, in 40 buckets of 65,536 prefixes whose number "
-        "of requests did not limit it (exoshuffle/cloudsort@91775e1: s3_utils.py, sortlib.pyx)",
+        prefixes=40,
+        requests="gets of 16 MiB and puts of 100 MB, in 40 buckets, of whose prefixes one each "
+        "counts (exoshuffle/cloudsort@91775e1: s3_utils.py, sortlib.pyx)",
     ),
 }
 """Engines whose cores are known not to limit them; of others nobody published what they take."""
