@@ -331,6 +331,7 @@ def plan_notes(
             "start-up of the nodes": not request.startup,
             "creating, attaching and formatting volumes": bool(request.startup),
             "loading of the input": stored,
+            "root volumes": bool(request.startup),
             "account quotas (--quota-vcpus)": not request.quota_vcpus,
         }
         if any(missing.values()):

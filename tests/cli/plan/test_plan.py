@@ -150,6 +150,13 @@ def test_a_built_in_reductions_work_is_that_of_its_benchmark(tonnage: Tonnage) -
         assert "Tonnage's own, benches/reduce_peers" in terms[0]["capacity_source"]
 
 
+def test_root_volumes_of_machines_that_start_are_said_not_to_be_included(tonnage: Tonnage) -> None:
+    arguments = ("plan", "sort", "--data", "1TB", "--provider", "aws")
+    for startup, told in (((), True), (("--startup", "0"), False)):
+        made = tonnage.run(*arguments, *startup, check=True).stdout
+        assert ("root volumes" in made) == told
+
+
 def test_a_reduction_without_core_seconds_says_that_they_are_unknown(tonnage: Tonnage) -> None:
     arguments = ("plan", "reduce", "--data", "1TB", "--provider", "aws")
     notes = [
