@@ -267,7 +267,7 @@ def _nearest(request: PlanRequest, options: LayoutOptions) -> Candidate | None:
     job, size, limits = request.job, request.size, request.job_limits
     limits = dataclasses.replace(limits, objective="nearest")
     least = min((int(group.min_nodes.min()) for group in options.groups), default=IMPOSSIBLE_NODES)
-    if least >= 1 << 40:
+    if least == IMPOSSIBLE_NODES:
         return None
     if least > limits.max_nodes:
         limits = dataclasses.replace(limits, min_nodes=least, max_nodes=least)
@@ -309,7 +309,7 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
     """Why no number of nodes of this machine keeps the limits."""
     least = int(group.min_nodes[place])
     if least == IMPOSSIBLE_NODES:
-        return "too little memory: in two passes it does not sort so much"
+        return "too little memory for two passes over so much data"
     if least > limits.max_nodes:
         return f"too small: at least {least} nodes are needed to store the data"
     if max(least, limits.min_nodes) > int(group.most_nodes[place]):

@@ -288,7 +288,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         ),
         (
             ("sort", "--data", "20TB", "--explain", "c8gn.medium"),
-            "c8gn.medium is not a candidate: too little memory: in two passes it does not sort",
+            "c8gn.medium is not a candidate: too little memory for two passes over so much data",
         ),
         (
             ("sort", *LOCAL, *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),

@@ -253,7 +253,7 @@ def test_a_third_pass_needs_solid_disks() -> None:
     assert len(solid.phases) == 3
     found = plan(request, [catalog([rotating(its)], ())], known)
     assert found.candidates == []
-    assert found.excluded[0].why == "too little memory: in two passes it does not sort so much"
+    assert found.excluded[0].why == "too little memory for two passes over so much data"
 
 
 @pytest.mark.parametrize("kind", ["sc1", "st1"])

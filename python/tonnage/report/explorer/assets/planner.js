@@ -46,7 +46,7 @@ function samplesOf(least, most) {
 /** The candidate that exceeds the deadline or budget least; if none fits, the one with fewest nodes. */
 function nearestOf(request, groups, limits) {
   const least = groups.reduce((few, group) => Math.min(few, ...group.minNodes), Infinity);
-  if (!(least < 2 ** 40)) return null;
+  if (!(least < IMPOSSIBLE_NODES)) return null;
   const relaxed = { ...limits, objective: "nearest" };
   if (least > limits.maxNodes) Object.assign(relaxed, { minNodes: least, maxNodes: least });
   if (limits.deadline === Infinity && limits.budget === Infinity) relaxed.objective = limits.objective;
@@ -78,7 +78,7 @@ function excluded(request, groups, results, limits, candidates) {
 
 /** Why no number of nodes of this machine keeps the limits. */
 function exclusionReason(minNodes, { fastest, cheapest }, limits) {
-  if (minNodes === IMPOSSIBLE_NODES) return "too little memory: in two passes it does not sort so much";
+  if (minNodes === IMPOSSIBLE_NODES) return "too little memory for two passes over so much data";
   if (minNodes > limits.maxNodes) return `too small: at least ${minNodes} nodes are needed to store the data`;
   if (fastest > longestSeconds(limits)) return `too slow: at least ${roundHalfEven(fastest)} s`;
   if (cheapest > mostUsd(limits)) return `too expensive: at least ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD`;
