@@ -12,6 +12,7 @@ import typer
 from msgspec import structs
 
 from tonnage.base import core
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.cli.options.cluster import CandidateNumber
 from tonnage.cli.options.option_groups import default, flags_and_values
 from tonnage.cli.options.plan_file import select_candidate
@@ -168,7 +169,7 @@ class NodeOptions:
         int | None,
         Count(
             "TCP connections from each node to every other. Default: as many in all as it has "
-            "cores.",
+            "cores, up to 256.",
             1,
             64,
         ),
@@ -224,7 +225,7 @@ def simulate(
     ] = False,
     descriptors: Annotated[
         int, Count("Maximum open files and sockets of a process (ulimit -n).", 1, 1 << 30)
-    ] = default("1024"),
+    ] = default(str(DESCRIPTORS)),
     per_node: Annotated[
         bool,
         Switch(

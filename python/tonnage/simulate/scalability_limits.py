@@ -15,18 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base import core
+from tonnage.base.core.sockets import DESCRIPTORS, sockets
 from tonnage.base.stats.distributions import gamma_quantiles
 from tonnage.cluster import time_limits
 from tonnage.plan.resources.engine_memory import MIN_BLOCK
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
-from tonnage.simulate.division import Division
+from tonnage.simulate.division import Division, Machine
 from tonnage.simulate.two_pass import input_splits, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
 LONG_BLOCK = 64 << 10
 """Shorter blocks cost seeks."""
-DESCRIPTORS = 1024  # The default limit of open files and sockets of a process (getrlimit(2))
 THREADS = 32_768  # Threads of a machine, by the kernel's default ``pid_max`` (proc(5))
 PORTS = 60_999 - 32_768 + 1
 """Ports for connections to one address, by the kernel's default range (ip(7))."""
@@ -82,7 +82,7 @@ def cluster_limits(
     machine = division.machine
     links = machine.links(nodes)
     counted = [
-        Limit("sockets", 2 * links, descriptors, "sockets", means="no round can start"),
+        socket_limit(machine, nodes, descriptors),
         Limit("threads", 2 * links + 2 * machine.cores, THREADS, "threads", means="none start"),
         Limit(
             "ports", links / max(nodes - 1, 1), PORTS, "ports", means="a peer cannot be connected"
@@ -135,6 +135,12 @@ def cluster_limits(
             *counted,
         ],
     )
+
+
+def socket_limit(machine: Machine, nodes: int, descriptors: int) -> Limit:
+    """Of a node's process, by its connections to all others."""
+    needed = sockets(machine.links(nodes))
+    return Limit("sockets", needed, descriptors, "sockets", means="no round can start")
 
 
 def first_limit(rows: Sequence[ClusterLimits]) -> tuple[int, list[str]] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tonnage.base import core
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate
 from tonnage.plan.demand import LayoutDemand
@@ -61,7 +62,7 @@ class Scenario:
     even: bool = False
     seed: int = 0
     mtbf_seconds: float = scalability_limits.MTBF_SECONDS
-    descriptors: int = scalability_limits.DESCRIPTORS
+    descriptors: int = DESCRIPTORS
     per_node: bool = False  # Whether the data grows with the cluster
 
     @property

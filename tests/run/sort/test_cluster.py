@@ -26,6 +26,7 @@ from support.cluster.sorters import (
 from support.data.copies import replace
 from support.data.records import blob, checksum, cut
 from tonnage.base import core
+from tonnage.base.core.sockets import DESCRIPTORS, sockets
 from tonnage.base.records import RunRecord
 from tonnage.cli.output.run_record import sort_lines
 from tonnage.cluster import protocol
@@ -780,3 +781,10 @@ def test_connections_are_as_many_in_all_as_threads() -> None:
         *(32, 32, 32, 32, 1, 1)
     ]
     assert [usual_connections(nodes, 2) for nodes in (2, 3, 4)] == [2, 1, 1]
+
+
+def test_connections_of_many_threads_leave_half_of_what_a_process_may_open() -> None:
+    assert [usual_connections(nodes, 448) for nodes in (9, 15, 129, 130, 257)] == [32, 18, 2, 1, 1]
+    for nodes in range(2, 258):
+        most = max(sockets(usual_connections(nodes, each) * (nodes - 1)) for each in (192, 1_920))
+        assert most <= DESCRIPTORS // 2

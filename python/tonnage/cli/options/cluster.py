@@ -101,7 +101,7 @@ class ShuffleOptions(JobOptions):
         int | None,
         Count(
             "With --cluster: TCP connections from each node to every other. Default: as many "
-            "in all as it has cores.",
+            "in all as it has cores, up to 256.",
             1,
             64,
         ),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tonnage.base import core
+from tonnage.base.core.sockets import DESCRIPTORS, most_connections
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import usual_requests
 from tonnage.run.two_pass.schedule import Round, Schedule, Split
@@ -25,6 +26,8 @@ CHUNKS = (64, 32_768)
 """Chunks to sample, at least and at most. At most: 5 million keys of 100-byte records, 53 MB at the
 driver; with fewer, a large cluster's partitions are uneven."""
 MOST_CONNECTIONS = 32
+MOST_IN_ALL = most_connections(DESCRIPTORS // 2)
+"""A node's connections to all others; the other half of what a process may open is for files."""
 SLACK = 1.1
 """Partitions differ in size, and blocks end at multiples of a page."""
 
@@ -48,12 +51,13 @@ class NodeResources:
 
 
 def usual_connections(nodes: int, workers: int) -> int:
-    """From each node to each other: in all, as many as threads.
+    """From each node to each other: in all, as many as threads, if so many sockets may be open.
 
     A single flow of TCP carries less than a fast link, 5 Gbit/s on EC2 (AWS, Amazon EC2 instance
     network bandwidth).
     """
-    return min(-(-workers // max(nodes - 1, 1)), MOST_CONNECTIONS)
+    peers = max(nodes - 1, 1)
+    return min(-(-workers // peers), MOST_CONNECTIONS, max(MOST_IN_ALL // peers, 1))
 
 
 def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
