@@ -6,11 +6,12 @@ import pytest
 
 from support.data.copies import replace
 from support.data.offers import catalog, distribution, offer, profile
+from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import OFFER_KINDS, Offer, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import OfferKind
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.candidates import best_of_families
 from tonnage.plan.planner import PlanRequest, options_for, plan
@@ -133,6 +134,37 @@ def test_a_quota_limits_the_vcpus_of_all_nodes() -> None:
 def test_a_quota_needs_a_known_number_of_vcpus() -> None:
     found = quota([replace(offer("unknown"), vcpus=None)], 80)
     assert [each.why for each in found.excluded] == ["its number of vCPUs is unknown"]
+
+
+def connected(job: Job, descriptors: int | None, nodes: int | None = None) -> Plan:
+    world = [offer("one", local_bytes=TB // 100), offer("small", local_bytes=TB // 1000)]
+    laws = [distribution("local both", 1e8), distribution("network", 1e9)]
+    known = index_profiles([profile({each.type: laws for each in world})])
+    limits = Limits(nodes or 1, nodes or 100_000, objective="time")
+    request = PlanRequest(job=job, size=TB, limits=limits, descriptors=descriptors)
+    return plan(request, [catalog(world, ())], known)
+
+
+@pytest.mark.parametrize("job", [sort_job(), mapreduce_job()], ids=lambda job: job.name)
+def test_a_cluster_has_no_more_nodes_than_can_be_connected(job: Job) -> None:
+    found = connected(job, 1024)
+    assert {each.offer: each.nodes for each in found.candidates} == {"one": 513}
+    assert max(each.nodes for each in found.pareto) == 513
+    (refused,) = found.excluded
+    assert refused.offer == "small" and refused.why == (
+        "too many sockets: each node has two for each other one, so at most 513 nodes can be "
+        "connected (--descriptors)"
+    )
+    assert {each.nodes for each in connected(job, 2048).candidates} == {1025}
+    assert {each.nodes for each in connected(job, None).candidates} == {100_000}
+    none = connected(job, 1024, 514)
+    assert (none.candidates, none.nearest) == ([], None)
+    assert {each.why for each in none.excluded} == {refused.why}
+
+
+def test_nodes_that_exchange_no_data_need_no_sockets() -> None:
+    found = connected(replace(sort_job(), name="another engine's"), 1024)
+    assert {each.nodes for each in found.candidates} == {100_000}
 
 
 def test_of_equally_cheap_candidates_the_fewest_nodes_come_first() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.data.copies import replace
 from support.data.questions import Question, random_question
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import OFFER_KINDS, Offer
 from tonnage.catalog.own_prices import OwnPrices
@@ -29,7 +30,7 @@ from tonnage.plan.resources.engine_memory import (
 )
 from tonnage.plan.resources.startup import fixed_startup
 from tonnage.simulate.division import Machine, division_of
-from tonnage.simulate.scalability_limits import DESCRIPTORS
+from tonnage.simulate.scalability_limits import socket_limit
 
 ROUNDING = 1 + 1e-5
 """The search is in single precision."""
@@ -48,7 +49,6 @@ def candidates_hold_what_they_need(question: Question, dice: random.Random) -> N
         assert limits.min_nodes <= each.nodes <= limits.max_nodes
         assert not set(offer.kinds) - question.request.include
         assert question.request.arch in (None, offer.arch)
-        assert 2 * (each.nodes - 1) <= DESCRIPTORS
         assert each.capacity.needed_bytes <= each.capacity.have_bytes
         assert each.seconds.median <= limits.deadline_seconds * ROUNDING
         if quota := question.request.quota_vcpus:
@@ -60,8 +60,28 @@ def candidates_hold_what_they_need(question: Question, dice: random.Random) -> N
             assert link.volume_kinds is None or kind.name in link.volume_kinds
             assert kind.most_bytes is None or each.volumes.gib_each * GIB <= kind.most_bytes
             assert each.volumes.gib_each * GIB >= (kind.least_bytes or 0)
-        if made.job.name in TWO_PASS and has_memory_limit(offer):
-            assert_memory_suffices(made, each, offer)
+        if made.job.name in TWO_PASS:
+            assert_sockets_suffice(made, each, offer)
+            if has_memory_limit(offer):
+                assert_memory_suffices(made, each, offer)
+
+
+def the_fastest_clusters_have_no_more_sockets_than_they_may(
+    question: Question, dice: random.Random
+) -> None:
+    """Up to far more nodes than can be connected, or up to where many threads share few peers."""
+    most = dice.choice([dice.randint(129, 449), round(10 ** dice.uniform(2, 5))])
+    limits = {"objective": "time", "max_nodes": most, "deadline_seconds": math.inf}
+    made = question.plan(quota_vcpus=None, **limits)
+    offers = {(one.name, offer.type): offer for one in question.catalogs for offer in one.offers}
+    if made.job.name in TWO_PASS:
+        for each in made.candidates:
+            assert_sockets_suffice(made, each, offers[each.catalog, each.offer])
+
+
+def assert_sockets_suffice(made: Plan, candidate: Candidate, offer: Offer) -> None:
+    machine = Machine(memory_bytes=1, cores=int(offer.vcpus or 1))
+    assert not socket_limit(machine, candidate.nodes, made.settings["descriptors"]).hit
 
 
 def assert_memory_suffices(made: Plan, candidate: Candidate, offer: Offer) -> None:
@@ -119,6 +139,12 @@ def more_quota_is_never_dearer(question: Question, dice: random.Random) -> None:
     few = round(10 ** dice.uniform(0.5, 4))
     more = dice.choice([None, round(few * 10 ** dice.uniform(0, 2))])
     assert_never_dearer(cheapest(question, quota_vcpus=more), cheapest(question, quota_vcpus=few))
+
+
+def more_sockets_are_never_dearer(question: Question, dice: random.Random) -> None:
+    few = round(DESCRIPTORS * 10 ** dice.uniform(0, 1))
+    more = dice.choice([None, round(few * 10 ** dice.uniform(0, 1))])
+    assert_never_dearer(cheapest(question, descriptors=more), cheapest(question, descriptors=few))
 
 
 def larger_clusters_are_never_dearer(question: Question, dice: random.Random) -> None:
@@ -257,10 +283,12 @@ def place(each: Candidate) -> tuple[str, str, bool, bool]:
 
 PROPERTIES: tuple[Property, ...] = (
     candidates_hold_what_they_need,
+    the_fastest_clusters_have_no_more_sockets_than_they_may,
     more_data_is_never_cheaper,
     a_looser_deadline_is_never_dearer,
     a_larger_discount_is_never_dearer,
     more_quota_is_never_dearer,
+    more_sockets_are_never_dearer,
     larger_clusters_are_never_dearer,
     more_kinds_are_never_dearer,
     more_egress_is_never_cheaper,

@@ -36,6 +36,7 @@ from tonnage.plan.resources.engine_memory import (
     local_devices,
     suffices,
 )
+from tonnage.plan.resources.engine_sockets import most_connected
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
 from tonnage.plan.resources.object_store import SIZES, Requests, requests_of
 from tonnage.plan.resources.startup import Startup
@@ -71,7 +72,9 @@ class OfferGroup:
     outside: Mapping[BilledItem, Floats]
     """The cost of object storage requests and egress, by machine."""
     most_nodes: npt.NDArray[np.int64]
-    """The most nodes of each machine within the quota of vCPUs."""
+    """The most nodes of each machine within the quota of vCPUs, and that can exchange data."""
+    most_connected: int | None = None
+    """The most nodes that can exchange data; ``None``: any number."""
 
     @property
     def outside_usd(self) -> Floats:
@@ -126,6 +129,7 @@ def layout_options(
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
     quota_vcpus: int | None = None,
+    descriptors: int | None = None,
     public_addresses: bool = False,
     today: datetime.date | None = None,
 ) -> LayoutOptions:
@@ -133,11 +137,13 @@ def layout_options(
 
     ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
     ``startup``: how long machines take to start; ``memory``: whether too little costs a third pass;
-    ``quota_vcpus``: the most vCPUs of all nodes together; ``public_addresses``: whether each node
-    has one, which is paid for; ``today``: from when spot prices may be too old.
+    ``quota_vcpus``: the most vCPUs of all nodes together; ``descriptors``: how many files and
+    sockets a process may open; ``public_addresses``: whether each node has one, which is paid for;
+    ``today``: from when spot prices may be too old.
     """
     options = LayoutOptions([], [], [])
     requests = requests_of(job)
+    connected = most_connected(job, descriptors)
     number = 0
     for catalog in catalogs:
         if providers and catalog.provider not in providers:
@@ -177,7 +183,7 @@ def layout_options(
             for each in demands:
                 _classify(
                     *(job, size, catalog, each, machines, measured, memory, quota_vcpus),
-                    *(requests, options),
+                    *(connected, requests, options),
                 )
             if not demands:
                 why = f"catalog {catalog.name} lists no network block storage"
@@ -285,6 +291,7 @@ def _classify(
     measured: bool,
     memory: bool,
     quota_vcpus: int | None,
+    connected: int | None,
     requests: Sequence[Requests],
     options: LayoutOptions,
 ) -> None:
@@ -319,9 +326,9 @@ def _classify(
             if memory and needed is demand:
                 least = np.maximum(least, two_pass_nodes(job, size, demand, machines))
             least = np.where((fits | divide)[some], least, IMPOSSIBLE_NODES)
-            most = most_nodes(machines, quota_vcpus)
+            most = most_nodes(machines, quota_vcpus, connected)
             paid = {item: np.broadcast_to(usd, some.shape)[some] for item, usd in outside.items()}
-            groups.append(OfferGroup(needed, machines, least, catalog, paid, most))
+            groups.append(OfferGroup(needed, machines, least, catalog, paid, most, connected))
 
 
 def _refuse(
@@ -383,11 +390,14 @@ def min_nodes(
     return np.asarray(np.minimum(least, IMPOSSIBLE_NODES), dtype=np.int64)
 
 
-def most_nodes(machines: Machines, quota_vcpus: int | None) -> npt.NDArray[np.int64]:
-    """The most nodes of each machine whose vCPUs the quota allows."""
+def most_nodes(
+    machines: Machines, quota_vcpus: int | None, connected: int | None
+) -> npt.NDArray[np.int64]:
+    """The most nodes of each machine whose vCPUs the quota allows, and that can exchange data."""
+    most = np.full(len(machines), IMPOSSIBLE_NODES if connected is None else connected)
     if quota_vcpus is None:
-        return np.full(len(machines), IMPOSSIBLE_NODES)
-    return np.asarray(quota_vcpus // machines.vcpus, dtype=np.int64)
+        return most
+    return np.asarray(np.minimum(most, quota_vcpus // machines.vcpus), dtype=np.int64)
 
 
 def two_passes_suffice(

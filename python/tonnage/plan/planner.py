@@ -87,6 +87,8 @@ class PlanRequest:
     """Over how many prefixes, buckets or accounts of an object store the data is spread."""
     quota_vcpus: int | None = None
     """The most vCPUs of all nodes together."""
+    descriptors: int | None = None
+    """How many files and sockets a process may open, 1,024 or more; ``None``: any number."""
     own_prices: OwnPrices = LIST_PRICES
     public_addresses: bool = False
     """Whether each machine has a public address, which is paid for."""
@@ -125,6 +127,7 @@ def request_of(made: Plan) -> PlanRequest:
         memory=bool(settings.get("memory")),
         prefixes=settings.get("prefixes", 1),
         quota_vcpus=settings.get("quota_vcpus"),
+        descriptors=settings.get("descriptors"),
     )
 
 
@@ -229,6 +232,7 @@ def options_for(
         startup=request.startup,
         memory=request.memory,
         quota_vcpus=request.quota_vcpus,
+        descriptors=request.descriptors,
         public_addresses=request.public_addresses,
         today=request.today,
     )
@@ -310,9 +314,15 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
     least = int(group.min_nodes[place])
     if least == IMPOSSIBLE_NODES:
         return "too little memory for two passes over so much data"
+    needed, connected = max(least, limits.min_nodes), group.most_connected
+    if connected is not None and needed > connected:
+        return (
+            "too many sockets: each node has two for each other one, so at most "
+            f"{connected} nodes can be connected (--descriptors)"
+        )
     if least > limits.max_nodes:
         return f"too small: at least {least} nodes are needed to store the data"
-    if max(least, limits.min_nodes) > int(group.most_nodes[place]):
+    if needed > int(group.most_nodes[place]):
         return "too many vCPUs for the quota"
     if result.fastest_seconds[place] > limits.longest_seconds:
         return f"too slow: at least {result.fastest_seconds[place]:.0f} s"
@@ -418,6 +428,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "memory": request.memory,
         "prefixes": request.prefixes,
         "quota_vcpus": request.quota_vcpus,
+        "descriptors": request.descriptors,
         "public_addresses": request.public_addresses,
         **request.own_prices.to_settings(),
     }

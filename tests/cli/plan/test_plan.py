@@ -284,7 +284,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         ),
         (
             ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2026"),
-            "no offer meets --max-nodes 250; nearest: 66667 x i8ge.48xlarge",
+            "no offer is usable. Most common reason: too many sockets: each node has two for",
         ),
         (
             ("sort", "--data", "20TB", "--explain", "c8gn.medium"),

@@ -45,6 +45,7 @@ from support.data.offers import (
     profile,
 )
 from support.data.runs import pass_one, pass_two, record
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import ExplainedTerm
 from tonnage.base.records.profile import CapacityDistribution, Mode
@@ -107,6 +108,7 @@ PYTHON_ONLY = {
     "tonnage.plan.operations.volumes": "the page plans jobs, not operations",
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
     "tonnage.plan.resources.engine_memory": "its figures are in the tables",
+    "tonnage.plan.resources.engine_sockets": "its figure is in the tables",
     "tonnage.plan.resources.engine_requests": "its figures are in the machines' buckets",
     "tonnage.plan.resources.object_store": "its demands, requests and limits are in the tables",
     "tonnage.plan.resources.spot": "its rates are in the tables",
@@ -153,6 +155,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "catalog": "catalog",
         "outside": "- follows from the request's size",
         "most_nodes": "- the page asks for no quota",
+        "most_connected": "- one number for all groups",
     },
     Machine: {
         "catalog": "catalog",
@@ -266,6 +269,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "memory": "most_bytes",
         "prefixes": "- the page asks for one",
         "quota_vcpus": "- the page asks for no quota",
+        "descriptors": "most_connected",
         "public_addresses": "address_usd",
         "today": "- in the notes and the cautions of prices",
         "own_prices": "- in the machines' prices",
@@ -599,6 +603,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
             page_data(
                 *(jobs, catalogs, known, startup),
                 memory=bool(place),
+                descriptors=DESCRIPTORS if place else None,
                 public_addresses=bool(place),
                 own_prices=OwnPrices(discount_percent=5.0 * place),
                 today=TODAY,
@@ -621,6 +626,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                     job=job,
                     startup=startup,
                     memory=bool(place),
+                    descriptors=DESCRIPTORS if place else None,
                     public_addresses=bool(place),
                     own_prices=OwnPrices(discount_percent=5.0 * place),
                     today=TODAY,

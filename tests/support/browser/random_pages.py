@@ -20,6 +20,7 @@ from support.data.questions import (
     random_reduction,
     random_startup,
 )
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import Catalog
@@ -70,6 +71,7 @@ def random_pages(count: int, seed: int) -> Iterator[RandomPage]:
                 "public_addresses": dice.random() < 0.5,
                 "own_prices": random_prices(dice),
                 "today": dice.choice([None, datetime.date(2026, 11, 1)]),
+                "descriptors": dice.choice([None, DESCRIPTORS]),
             },
         )
 

@@ -10,10 +10,11 @@ from functools import cache, partial
 from typing import Any
 
 from support.data.copies import replace
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.job import Job
 from tonnage.base.records.location import LOCATIONS
 from tonnage.base.records.plan import Plan
-from tonnage.catalog import OFFER_KINDS, Catalog, catalog_names, load_catalog
+from tonnage.catalog import OFFER_KINDS, Catalog, Offer, catalog_names, load_catalog
 from tonnage.catalog.own_prices import OwnPrice, OwnPrices
 from tonnage.model.jobs.core_throughput import core_throughput
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
@@ -21,10 +22,14 @@ from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.startup import Startup, default_startup, fixed_startup
-from tonnage.plan.search import LARGEST_CLUSTER, Limits
+from tonnage.plan.search import Limits
 
 OFFERS, KINDS = 12, 2
 """Offers, and kinds of volumes, of each catalog, so that a plan takes little time."""
+MANY_VCPUS = 300
+"""A catalog's offers with so many are few: one of them is among those of a question."""
+MOST_NODES = 2_000
+"""More than can be connected."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +59,7 @@ def random_question(dice: random.Random) -> Question:
         job=random_job(dice),
         size=round(10 ** dice.uniform(9, 15)),
         limits=Limits(
-            max_nodes=round(LARGEST_CLUSTER ** dice.uniform(0.3, 1)),
+            max_nodes=round(MOST_NODES ** dice.uniform(0.2, 1)),
             deadline_seconds=dice.choice([math.inf, 10 ** dice.uniform(2.5, 5)]),
             objective=dice.choice(["cost", "cost", "time"]),
             billing_unit=dice.choice(["seconds", "seconds", "hours"]),
@@ -66,6 +71,7 @@ def random_question(dice: random.Random) -> Question:
         startup=random_startup(dice),
         memory=True,
         quota_vcpus=dice.choice([None, None, round(10 ** dice.uniform(0.5, 4))]),
+        descriptors=DESCRIPTORS * dice.choice([1, 1, 2]),
         own_prices=random_prices(dice),
         public_addresses=dice.random() < 0.5,
     )
@@ -116,11 +122,19 @@ def random_catalogs(dice: random.Random) -> list[Catalog]:
     return [
         replace(
             each,
-            offers=tuple(dice.sample(each.offers, min(OFFERS, len(each.offers)))),
+            offers=random_offers(each, dice),
             volume_kinds=tuple(dice.sample(each.volume_kinds, min(KINDS, len(each.volume_kinds)))),
         )
         for each in whole
     ]
+
+
+def random_offers(catalog: Catalog, dice: random.Random) -> tuple[Offer, ...]:
+    some = dice.sample(catalog.offers, min(OFFERS, len(catalog.offers)))
+    large = [each for each in catalog.offers if (each.vcpus or 0) >= MANY_VCPUS]
+    if large and not any(each in large for each in some):
+        some[0] = dice.choice(large)
+    return tuple(some)
 
 
 def random_prices(dice: random.Random) -> OwnPrices:

@@ -37,6 +37,7 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     providers: list[str] | UnsetType = UNSET
     public_addresses: bool | UnsetType = UNSET
     prefixes: PositiveCount | UnsetType = UNSET
+    descriptors: PositiveCount | UnsetType | None = UNSET
     discount_percent: Amount | UnsetType = UNSET
     prices: list[OwnPriceKeys] | UnsetType = UNSET
     arch: str | UnsetType | None = UNSET

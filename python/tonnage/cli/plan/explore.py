@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.location import LOCATIONS
 from tonnage.cli.options.option_groups import flags_and_values
 from tonnage.cli.options.own_prices import PriceOptions
@@ -69,6 +70,7 @@ def explore(
             profiles,
             default_startup(profiles.starts),
             memory=True,
+            descriptors=DESCRIPTORS,
             public_addresses=True,
             own_prices=pricing.own_prices(catalogs),
             today=datetime.date.today(),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
+from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.own_prices import PriceOptions
 from tonnage.cli.options.planning import (
@@ -102,6 +103,15 @@ class LimitOptions:
             1_000_000_000,
         ),
     ] = None
+    descriptors: Annotated[
+        int,
+        Count(
+            "Maximum open files and sockets of a process (ulimit -n), which limits the number of "
+            "nodes of a sort or MapReduce, since each is connected to all others.",
+            DESCRIPTORS,
+            1 << 30,
+        ),
+    ] = default(str(DESCRIPTORS))
     objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
     billing: Annotated[
         str,
@@ -359,6 +369,7 @@ def plan(
         memory=not offers.any_memory,
         prefixes=offers.prefixes,
         quota_vcpus=limits.quota_vcpus,
+        descriptors=limits.descriptors,
         own_prices=pricing.own_prices(catalogs),
         today=datetime.date.today(),
         public_addresses=offers.public_addresses,

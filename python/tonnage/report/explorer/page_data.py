@@ -37,6 +37,7 @@ from tonnage.plan.resources.engine_memory import (
     largest_input,
     largest_share,
 )
+from tonnage.plan.resources.engine_sockets import most_connected
 from tonnage.plan.resources.machines import (
     PURCHASES,
     Machine,
@@ -69,12 +70,14 @@ def page_data(
     known: ProfileIndex,
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
+    descriptors: int | None = None,
     public_addresses: bool = False,
     own_prices: OwnPrices = LIST_PRICES,
     today: datetime.date | None = None,
 ) -> PageData:
     """Build the tables for a job by the location of its data, ``""`` if there is no choice."""
-    tables = _Tables(catalogs, next(iter(jobs.values())) if memory else None)
+    one_job = next(iter(jobs.values()))
+    tables = _Tables(catalogs, one_job if memory else None)
     variants = {
         name: {
             "job": _job(job),
@@ -108,7 +111,7 @@ def page_data(
                 )
     return PageData(
         {
-            "job": next(iter(jobs.values())).name,
+            "job": one_job.name,
             "variants": variants,
             "catalogs": [_catalog(each, today) for each in catalogs],
             "profiles": list(known.names),
@@ -132,6 +135,7 @@ def page_data(
             },
             "interval_rule": INTERVAL_RULE,
             "largest_cluster": LARGEST_CLUSTER,
+            "most_connected": most_connected(one_job, descriptors),
         }
     )
 

@@ -10,7 +10,7 @@ function paretoFront(groups, found, size, samples, limits) {
     const cheapest = cheapestOf(group);
     return group.machines.flatMap((place, at) => {
       const bounds = found[which][at];
-      const possible = bounds.nodes !== 0 && group.minNodes[at] <= limits.maxNodes;
+      const possible = bounds.nodes !== 0 && group.minNodes[at] <= Math.min(limits.maxNodes, MOST_NODES);
       return possible && cheapest.has(at) ? [{ group, at, machine: pageData.machines[place], ...bounds }] : [];
     });
   });
@@ -63,7 +63,7 @@ function pointsOf({ group, at, machine }, size, samples, limits, front) {
 function frontTable(group, size, samples, limits) {
   if (!group.frontTable) {
     const begin = Math.max(Math.min(...group.minNodes), limits.minNodes);
-    const nodes = clusterSizes(begin, limits.maxNodes);
+    const nodes = clusterSizes(begin, Math.min(limits.maxNodes, MOST_NODES));
     group.frontTable = {
       nodes,
       givens: gatherTerms(group.demand, group.volumes, size, nodes, samples.medianCapacity, Float64Array),

@@ -46,7 +46,7 @@ function samplesOf(least, most) {
 /** The candidate that exceeds the deadline or budget least; if none fits, the one with fewest nodes. */
 function nearestOf(request, groups, limits) {
   const least = groups.reduce((few, group) => Math.min(few, ...group.minNodes), Infinity);
-  if (!(least < IMPOSSIBLE_NODES)) return null;
+  if (!(least < IMPOSSIBLE_NODES) || least > MOST_NODES) return null;
   const relaxed = { ...limits, objective: "nearest" };
   if (least > limits.maxNodes) Object.assign(relaxed, { minNodes: least, maxNodes: least });
   if (limits.deadline === Infinity && limits.budget === Infinity) relaxed.objective = limits.objective;
@@ -79,6 +79,9 @@ function excluded(request, groups, results, limits, candidates) {
 /** Why no number of nodes of this machine keeps the limits. */
 function exclusionReason(minNodes, { fastest, cheapest }, limits) {
   if (minNodes === IMPOSSIBLE_NODES) return "too little memory for two passes over so much data";
+  if (minNodes > MOST_NODES) {
+    return `too many sockets: each node has two for each other one, so at most ${MOST_NODES} nodes can be connected (--descriptors)`;
+  }
   if (minNodes > limits.maxNodes) return `too small: at least ${minNodes} nodes are needed to store the data`;
   if (fastest > longestSeconds(limits)) return `too slow: at least ${roundHalfEven(fastest)} s`;
   if (cheapest > mostUsd(limits)) return `too expensive: at least ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD`;

@@ -10,6 +10,7 @@ const LONGEST_SECONDS = 1e10, MOST_USD = 1e15;
 const TIE = Math.fround(1 + 3e-6);
 const ROUNDING = 1 - 1e-6;
 const IMPOSSIBLE_NODES = 2 ** 62;
+const MOST_NODES = pageData.most_connected ?? IMPOSSIBLE_NODES;
 
 /** The numbers of nodes that are computed, in order; the last is `most`. */
 function clusterSizes(least, most) {
@@ -155,8 +156,9 @@ function searchAll(groups, size, samples, limits) {
 /** The part of a group that all its machines share. */
 function prepare(group, size, samples, limits) {
   const { demand, volumes } = group;
-  const begin = Math.min(Math.max(limits.minNodes, Math.min(...group.minNodes)), limits.maxNodes);
-  const nodes = clusterSizes(begin, limits.maxNodes);
+  const most = Math.min(limits.maxNodes, MOST_NODES);
+  const begin = Math.min(Math.max(limits.minNodes, Math.min(...group.minNodes)), most);
+  const nodes = clusterSizes(begin, most);
   const givens = gatherTerms(demand, volumes, size, nodes, samples.medianCapacity, Float32Array);
   const byVolumes = Float32Array.from(nodes, (each) => (volumes ? volumes.usdPerHour(each) / 3600 : 0));
   const table = {
