@@ -43,7 +43,11 @@ from tonnage.simulate.two_pass import JobRequest, SimulatedJob, simulate
 
 GB, TB = 10**9, 10**12
 CLAIM = 0.15
-OFFERS = ("i4i.4xlarge", "m6i.4xlarge", "r6in.4xlarge", "c6gn.4xlarge", "i3en.3xlarge")
+OFFERS = (
+    *("i4i.4xlarge", "m6i.4xlarge", "r6in.4xlarge", "c6gn.4xlarge", "i3en.3xlarge"),
+    # Few threads, and a link to volumes that bursts.
+    "r8gb.large",
+)
 RATES = ("local read", "local write", "network", "object get", "object put")
 
 
