@@ -11,7 +11,7 @@ from support.browser.chromium import Browser
 from support.cli.command import Tonnage
 from support.data.copies import replace
 from support.stores.disk import ROOT
-from tonnage.base.records.plan import NO_CORES, NamedPlan, Plan, Plans
+from tonnage.base.records.plan import NO_CORES, WITHOUT_CORES, NamedPlan, Plan, Plans
 from tonnage.report.plans import MEETS, ROWS, SHOWN, best_in_words, render, write_plans
 
 WIDE, NARROW = 1280, 390
@@ -122,6 +122,18 @@ def test_a_probability_has_a_column_where_every_demand_is_known() -> None:
         assert (MEETS in page) == shown
 
 
+def test_an_interval_without_the_cores_is_a_lower_bound() -> None:
+    known = replace(of_types(1, 1.0), notes=[])
+    interval, without = "$0.90 – $1.20", f"$1.00 {WITHOUT_CORES}"
+    page = render(Plans(plans=[NamedPlan(name="one", plan=known)]))
+    assert interval in page and "with intervals of" in page and '"error_x":' in page
+    assert without not in page and "at least $0.90" not in page
+    page = render(Plans(plans=[NamedPlan(name="one", plan=replace(known, notes=[NO_CORES]))]))
+    assert "at least $0.90" in page and page.count(without) > 2
+    gone = (" – $1.20", "with intervals of", '"error_x":', "of 400")
+    assert not any(said in page for said in gone)
+
+
 def test_names_are_text_and_a_plan_without_a_candidate_says_so() -> None:
     nothing = replace(plan(), candidates=[], pareto=[])
     page = render(Plans(plans=[NamedPlan(name="<b>&", plan=nothing)]))
@@ -156,7 +168,7 @@ def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
     found = [round(each.plan.candidates[0].cost_usd.median) for each in told.plans]
     assert [each.name for each in told.plans] == [*NETWORKS] and found == [218, 284, 325]
     said = tonnage.run("report", files[0], "--output", page, check=True).stdout
-    assert "infinite: 178 x i2.8xlarge (local, placement group), 11 min, $218.00." in said
+    assert "infinite: 178 x i2.8xlarge (local, placement group), 11 min, $218.00 without" in said
 
 
 def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: Path) -> None:

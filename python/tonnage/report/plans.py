@@ -4,12 +4,21 @@ Several plans appear side by side, like figure 9 of Themis on EC2: a sort's cost
 scaling and a measured network.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from tonnage.base import formatting
-from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range, Tradeoff
+from tonnage.base.records.plan import (
+    NO_CORES,
+    WITHOUT_CORES,
+    Candidate,
+    NamedPlan,
+    Plan,
+    Plans,
+    Range,
+    Tradeoff,
+)
 from tonnage.catalog.published.core_speeds import family_of
 from tonnage.plan.candidates import best_of_families, first_of_each
 from tonnage.report.charts import (
@@ -86,7 +95,7 @@ def best_in_words(plan: Plan) -> str:
     """The plan's best candidate in words."""
     if not plan.candidates:
         return "no candidate meets the limits"
-    return _point_text(plan.candidates[0])
+    return _point_text(plan.candidates[0], plan)
 
 
 def name_of(candidate: Candidate | Tradeoff) -> str:
@@ -126,17 +135,14 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
     said = []
     for place, (each, first) in enumerate(zip(plans.plans, best, strict=True)):
         names = [name for name in shown if name in first]
-        traces.append(_trace(each.name, names, first, figure, COLOURS[place]))
+        traces.append(_trace(each, names, first, figure, COLOURS[place]))
         for name in names:
-            told = _range_text(_range(first[name], figure), figure)
+            told = _range_text(_range(first[name], figure), figure, each.plan.demands_known)
             said.append(f"{each.name}, {first[name].nodes} x {name}: {told}")
     left = len(least) - len(shown)
-    sure = formatting.listing(
-        sorted({formatting.percent(each.plan.confidence) for each in plans.plans})
-    )
     return Chart(
         name=f"chart-{figure.replace('_', '-')}",
-        title=f"{TITLES[figure]}, with intervals of {sure}",
+        title=f"{TITLES[figure]}, {_intervals_in_words(plans)}",
         description=f"{TITLES[figure]}, by machine type. {'; '.join(said)}.",
         height=60 + len(shown) * (TYPE_HEIGHT + PLAN_HEIGHT * len(plans.plans)),
         traces=traces,
@@ -148,22 +154,32 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
     )
 
 
+def _intervals_in_words(plans: Plans) -> str:
+    known = [each.plan for each in plans.plans if each.plan.demands_known]
+    if not known:
+        return WITHOUT_CORES
+    sure = formatting.listing(sorted({formatting.percent(each.confidence) for each in known}))
+    rest = f", or {WITHOUT_CORES}" if len(known) < len(plans.plans) else ""
+    return f"with intervals of {sure}{rest}"
+
+
 def _family(each: Candidate) -> tuple[str, str, bool]:
     return each.provider, family_of(each.provider, each.offer), each.placement
 
 
 def _trace(
-    plan: str, names: list[str], first: dict[str, Candidate], figure: Figure, colour: str
+    named: NamedPlan, names: list[str], first: dict[str, Candidate], figure: Figure, colour: str
 ) -> Trace:
     ranges = [_range(first[name], figure) for name in names]
+    intervals = [(each.low, each.median, each.high) for each in ranges]
     return bars(
         names,
         [each.median for each in ranges],
-        plan,
+        named.name,
         colour,
         "%{customdata} x %{y}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
         customdata=[first[name].nodes for name in names],
-        error_x=error_bars((each.low, each.median, each.high) for each in ranges),
+        **({"error_x": error_bars(intervals)} if named.plan.demands_known else {}),
     )
 
 
@@ -182,7 +198,7 @@ def _points(plans: Plans) -> Chart:
                 each.name,
                 ON_HOVER,
                 marker={"size": 4, "color": COLOURS[place], "opacity": 0.4},
-                customdata=[(_point_text(one), one.offer) for one in candidates],
+                customdata=[(_point_text(one, each.plan), one.offer) for one in candidates],
                 meta=f"plan-{place}-search",
             )
         )
@@ -194,12 +210,12 @@ def _points(plans: Plans) -> Chart:
                 ON_HOVER,
                 line={"color": COLOURS[place], "width": 1.5},
                 marker={"size": 6, "color": COLOURS[place]},
-                customdata=[(_point_text(point), point.offer) for point in points],
+                customdata=[(_point_text(point, each.plan), point.offer) for point in points],
                 meta=f"plan-{place}-search",
             )
         )
         ends = dict.fromkeys([*points[:1], *points[-1:]])
-        said += [f"{each.name}: {_point_text(point)}" for point in ends]
+        said += [f"{each.name}: {_point_text(point, each.plan)}" for point in ends]
     return Chart(
         name="chart-front",
         title=POINTS,
@@ -212,12 +228,13 @@ def _points(plans: Plans) -> Chart:
     )
 
 
-def _point_text(point: Candidate | Tradeoff) -> str:
+def _point_text(point: Candidate | Tradeoff, plan: Plan) -> str:
     seconds, usd = point.seconds, point.cost_usd
     seconds = seconds.median if isinstance(seconds, Range) else seconds
     usd = usd.median if isinstance(usd, Range) else usd
     rent = f"{point.nodes} x {name_of(point)}"
-    return f"{rent}, {formatting.duration(seconds)}, {formatting.cents(usd)}"
+    without = "" if plan.demands_known else f" {WITHOUT_CORES}"
+    return f"{rent}, {formatting.duration(seconds)}, {formatting.cents(usd)}{without}"
 
 
 def _time_axis() -> dict[str, Any]:
@@ -277,7 +294,7 @@ def _candidates(key: str, plan: Plan) -> list[Html]:
     """The best of each family, and folded with a search if there are more, all."""
     count = formatting.several(len(plan.candidates), "candidate")
     best = best_of_families(plan.candidates, ROWS)
-    rule = formatting.sentence(plan.interval_rule)
+    rule = formatting.sentence(plan.interval_rule if plan.demands_known else NO_CORES)
     if len(best) == len(plan.candidates):
         return [_candidate_table(f"All {count}, best first. {rule}", plan, best)]
     caption = f"The best of each family, {len(best)} of {count}, under their ranks. {rule}"
@@ -297,7 +314,7 @@ def _candidates(key: str, plan: Plan) -> list[Html]:
 def _candidate_table(caption: str, plan: Plan, ranked: Sequence[tuple[int, Candidate]]) -> Html:
     in_time = plan.demands_known and plan.settings["deadline_seconds"] is not None
     columns = (*COLUMNS, MEETS) if in_time else COLUMNS
-    rows = [_row(rank, each, in_time) for rank, each in ranked]
+    rows = [_row(rank, each, plan.demands_known, in_time) for rank, each in ranked]
     return tag(
         "div",
         table(caption, columns, rows, numeric=("Time", "Cost", MEETS)),
@@ -305,7 +322,7 @@ def _candidate_table(caption: str, plan: Plan, ranked: Sequence[tuple[int, Candi
     )
 
 
-def _row(rank: int, each: Candidate, in_time: bool) -> list[Child]:
+def _row(rank: int, each: Candidate, demands_known: bool, in_time: bool) -> list[Child]:
     longest = max(each.phases, key=lambda phase: phase.seconds, default=None)
     runs = formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing"
     needed, available = each.capacity.needed_bytes, each.capacity.have_bytes
@@ -314,8 +331,8 @@ def _row(rank: int, each: Candidate, in_time: bool) -> list[Child]:
     placed = ", placement group" if each.placement else ""
     row: list[Child] = [
         _two_lines(rent, f"rank {formatting.count(rank)}, {each.provider} {family}"),
-        _two_lines(*_middle_and_ends(each.seconds, "seconds")),
-        _two_lines(*_middle_and_ends(each.cost_usd, "cost_usd")),
+        _range_cell(each.seconds, "seconds", demands_known),
+        _range_cell(each.cost_usd, "cost_usd", demands_known),
         f"{each.layout}{placed}",
         longest.bottleneck if longest else "nothing",
         each.evidence,
@@ -329,19 +346,32 @@ def _two_lines(first: str, second: str) -> Html:
     return join([first, tag("br"), tag("small", second)])
 
 
+def _range_cell(of: Range, figure: Figure, demands_known: bool) -> Child:
+    """The median above the interval; its low end alone if more than was counted takes time."""
+    if demands_known:
+        return _two_lines(*_middle_and_ends(of, figure))
+    return f"at least {_formatter(of.low, figure)(of.low)}"
+
+
 def _range(candidate: Candidate, figure: Figure) -> Range:
     return candidate.cost_usd if figure == "cost_usd" else candidate.seconds
 
 
-def _range_text(of: Range, figure: Figure) -> str:
+def _range_text(of: Range, figure: Figure, demands_known: bool) -> str:
     middle, ends = _middle_and_ends(of, figure)
-    return f"{middle} ({ends})"
+    return f"{middle} ({ends})" if demands_known else f"{middle} {WITHOUT_CORES}"
 
 
 def _middle_and_ends(of: Range, figure: Figure) -> tuple[str, str]:
     said = formatting.cents if figure == "cost_usd" else formatting.duration
-    end = _whole_usd if figure == "cost_usd" and of.high >= CENTS_UP_TO else said
+    end = _formatter(of.high, figure)
     return said(of.median), f"{end(of.low)} – {end(of.high)}"
+
+
+def _formatter(largest: float, figure: Figure) -> Callable[[float], str]:
+    if figure == "seconds":
+        return formatting.duration
+    return _whole_usd if largest >= CENTS_UP_TO else formatting.cents
 
 
 def _whole_usd(usd: float) -> str:

@@ -4,12 +4,14 @@ import pytest
 from msgspec import structs
 
 from support.data.runs import plan_of
-from tonnage.base.records.plan import NO_CORES, Range
+from support.stores.disk import ROOT
+from tonnage.base.records.plan import NO_CORES, WITHOUT_CORES, Explanation, Range
 from tonnage.catalog import newest_catalogs
-from tonnage.cli.output.candidates import COLUMNS, MEETS, candidate_lines
-from tonnage.cli.output.plan import print_plan
+from tonnage.cli.output.candidates import COLUMNS, MEETS, candidate_lines, usd
+from tonnage.cli.output.plan import explanation_lines, print_plan, why_no_candidate
 from tonnage.plan.layouts import VOLUME_COUNTS
 
+RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 (CANDIDATE,) = plan_of().candidates
 
 
@@ -51,3 +53,43 @@ def test_a_probability_stands_where_every_demand_is_known(
     )
     printed = capsys.readouterr().out
     assert (MEETS in printed) == ("95 % probability" in printed) == (not notes)
+
+
+def test_an_interval_without_the_cores_is_a_lower_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    candidate = structs.replace(
+        CANDIDATE,
+        seconds=Range(low=1140.0, median=1500.0, high=1860.0),
+        cost_usd=Range(low=6.9, median=8.4, high=9.3),
+    )
+    made = structs.replace(plan_of(), candidates=[candidate], notes=[])
+    print_plan(made, every=False)
+    assert "25 min [19 min..31 min]" in (known := capsys.readouterr().out)
+    assert "$8.40 [$6.90..$9.30]" in known and WITHOUT_CORES not in known
+
+    print_plan(structs.replace(made, notes=[NO_CORES]), every=False)
+    unknown = capsys.readouterr().out
+    lines = " ".join(candidate_lines([(1, candidate)], demands_known=False))
+    for text in (unknown, lines):
+        assert "at least 19 min" in text and "at least $6.90" in text
+        assert not any(end in text for end in ("..", "25 min", "31 min", "$8.40", "$9.30"))
+    assert f"Cost of {candidate.offer}, {WITHOUT_CORES}: " in unknown
+
+
+@pytest.mark.parametrize("resource", ["network", "cpu"])
+def test_an_explanation_without_the_cores_has_a_lower_bound(resource: str) -> None:
+    explanation = Explanation.read(RECORDED / "explanation-1.json")
+    candidate = structs.replace(explanation.candidate, calibrated=None)
+    (term, *_) = explanation.terms
+    terms = [structs.replace(term, resource=resource)]
+    said = explanation_lines(structs.replace(explanation, candidate=candidate, terms=terms))
+    (line,) = (each for each in said if usd(candidate.cost_usd.low) in each)
+    assert line.startswith("  at least ") == (NO_CORES in line) == (resource != "cpu")
+    assert (usd(candidate.cost_usd.high) in line) == (resource == "cpu")
+
+
+def test_the_nearest_plan_says_that_it_is_without_the_cores() -> None:
+    settings = plan_of().settings | {"deadline_seconds": 1.0}
+    made = structs.replace(plan_of(), candidates=[], nearest=CANDIDATE, settings=settings)
+    for notes in ([], [NO_CORES]):
+        said = why_no_candidate(structs.replace(made, notes=notes))
+        assert said.endswith(f" {WITHOUT_CORES}") == bool(notes), said

@@ -491,7 +491,14 @@ def test_what_is_not_counted_stands_above_and_no_probability(
         told = page.inner.locator("#told")
         assert formatting.sentence(NO_CORES) in told.inner_text()
         assert "deadline" not in told.locator(".tiles").inner_text()
-        assert "meets deadline" not in page.inner.locator("#table").inner_text()
+        rows = page.inner.locator("#table").inner_text()
+        assert "meets deadline" not in rows
+        tiles = told.locator(".tiles").inner_text()
+        for text in (tiles, rows):
+            assert "at least $" in text
+            assert not any(sign in text for sign in ("90 %:", "–"))
+        for text in (told.inner_text(), page.inner.locator("#front .told").inner_text()):
+            assert "without CPU time" in text
         note = told.get_by_text(NO_CORES[6:]).bounding_box()
         table = page.inner.locator("#table").bounding_box()
         assert note and table and note["y"] < table["y"]

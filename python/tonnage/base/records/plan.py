@@ -29,6 +29,8 @@ class CostLine(Struct, frozen=True, kw_only=True):
 
 NO_CORES = "this job's CPU time is unknown and not included"
 """The note of a plan without a demand on cores."""
+WITHOUT_CORES = "without CPU time"
+"""What follows a time or cost of such a plan, if it is not printed as a lower bound."""
 
 
 INTERRUPTIONS = "interruptions"
@@ -137,7 +139,7 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def demands_known(self) -> bool:
-        """Whether every demand is counted; otherwise no probability is to be shown."""
+        """Whether every demand is counted; otherwise no probability or interval is to be shown."""
         return NO_CORES not in self.notes
 
     def __post_init__(self) -> None:
@@ -188,3 +190,10 @@ class Explanation(Record, frozen=True, kw_only=True):
     bytes: Count
     terms: list[ExplainedTerm]
     prices: list[str]  # A line each: the price of a node, and the cost
+
+    @property
+    def demands_known(self) -> bool:
+        """Whether every demand is counted; a calibrated candidate has its runs' CPU time."""
+        return self.candidate.calibrated is not None or any(
+            term.resource == "cpu" for term in self.terms
+        )

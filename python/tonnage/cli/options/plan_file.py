@@ -44,9 +44,16 @@ class SelectedPlan:
         each = self.candidate
         return (
             f"{each.nodes} x {each.offer} ({each.layout}), {formatting.size(self.plan.bytes)} in "
-            f"{formatting.seconds(each.seconds.median)} "
-            f"({formatting.seconds_between(each.seconds.low, each.seconds.high)})"
+            f"{self._seconds}"
         )
+
+    @property
+    def _seconds(self) -> str:
+        seconds = self.candidate.seconds
+        if not self.plan.demands_known:
+            return f"at least {formatting.seconds(seconds.low)}"
+        between = formatting.seconds_between(seconds.low, seconds.high)
+        return f"{formatting.seconds(seconds.median)} ({between})"
 
 
 def selected_plan(

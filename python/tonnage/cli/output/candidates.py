@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
@@ -20,8 +20,9 @@ CENTS_UP_TO = 1_000
 """The dollars from which a line has no cents."""
 
 
-def print_candidates(numbered: Sequence[tuple[int, Candidate]]) -> None:
-    print_table_or_lines(_table(numbered), candidate_lines(numbered))
+def print_candidates(numbered: Sequence[tuple[int, Candidate]], demands_known: bool) -> None:
+    """Prints candidates with their intervals, or lower bounds if not every demand is known."""
+    print_table_or_lines(_table(numbered, demands_known), candidate_lines(numbered, demands_known))
 
 
 def print_table_or_lines(table: Table, lines: Iterable[str]) -> None:
@@ -43,12 +44,18 @@ def _share_a_provider(numbered: Sequence[tuple[int, Candidate]]) -> bool:
     return len(catalogs) > len({provider for provider, _ in catalogs})
 
 
-def candidate_lines(numbered: Sequence[tuple[int, Candidate]]) -> Iterator[str]:
+def candidate_lines(
+    numbered: Sequence[tuple[int, Candidate]], demands_known: bool = True
+) -> Iterator[str]:
     """What to rent on one line, the rest on the next, or the next two: 80 characters at most."""
     by_catalog = _share_a_provider(numbered)
     for number, each in numbered:
-        parts = [seconds_range(each.seconds), _short_usd_range(each.cost_usd), each.evidence]
-        if each.deadline_probability is not None:
+        parts = [
+            seconds_range(each.seconds, demands_known),
+            _short_usd_range(each.cost_usd, demands_known),
+            each.evidence,
+        ]
+        if demands_known and each.deadline_probability is not None:
             parts.append(formatting.percent(each.deadline_probability))
         if by_catalog:
             parts.append(each.catalog)
@@ -72,13 +79,19 @@ def candidate_text(candidate: Candidate) -> str:
     return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
 
 
-def seconds_range(seconds: Range) -> str:
-    middle, low, high = map(formatting.duration, (seconds.median, seconds.low, seconds.high))
-    return f"{middle} [{low}..{high}]"
+def seconds_range(seconds: Range, demands_known: bool = True) -> str:
+    return _range_text(seconds, formatting.duration, demands_known)
 
 
-def usd_range(cost: Range) -> str:
-    return f"{usd(cost.median)} [{usd(cost.low)}..{usd(cost.high)}]"
+def usd_range(cost: Range, demands_known: bool = True) -> str:
+    return _range_text(cost, usd, demands_known)
+
+
+def _range_text(of: Range, figure: Callable[[float], str], demands_known: bool) -> str:
+    """The median and the interval; its low end alone if more than was counted takes time."""
+    if not demands_known:
+        return f"at least {figure(of.low)}"
+    return f"{figure(of.median)} [{figure(of.low)}..{figure(of.high)}]"
 
 
 def cost_lines(costs: Sequence[CostLine]) -> str:
@@ -91,13 +104,16 @@ def usd(amount: float) -> str:
     return f"${amount:,.2f}"
 
 
-def _short_usd_range(cost: Range) -> str:
-    if cost.high < CENTS_UP_TO:
-        return usd_range(cost)
-    return f"${cost.median:,.0f} [${cost.low:,.0f}..${cost.high:,.0f}]"
+def _short_usd_range(cost: Range, demands_known: bool) -> str:
+    figure = usd if cost.high < CENTS_UP_TO else _whole_usd
+    return _range_text(cost, figure, demands_known)
 
 
-def _table(numbered: Sequence[tuple[int, Candidate]]) -> Table:
+def _whole_usd(amount: float) -> str:
+    return f"${amount:,.0f}"
+
+
+def _table(numbered: Sequence[tuple[int, Candidate]], demands_known: bool) -> Table:
     columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
     rows = [
         [
@@ -106,13 +122,13 @@ def _table(numbered: Sequence[tuple[int, Candidate]]) -> Table:
             each.layout,
             str(each.nodes),
             max(each.phases, key=lambda phase: phase.seconds).bottleneck,
-            seconds_range(each.seconds),
-            usd_range(each.cost_usd),
+            seconds_range(each.seconds, demands_known),
+            usd_range(each.cost_usd, demands_known),
             each.evidence,
         ]
         for number, each in numbered
     ]
-    if any(each.deadline_probability is not None for _, each in numbered):
+    if demands_known and any(each.deadline_probability is not None for _, each in numbered):
         columns.append(MEETS)
         for row, (_, each) in zip(rows, numbered, strict=True):
             row.append(formatting.percent(each.deadline_probability or 0.0))

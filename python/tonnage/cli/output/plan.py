@@ -7,11 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import structs
-
 from tonnage.base import formatting
 from tonnage.base.records.job import START_UP
-from tonnage.base.records.plan import ExplainedTerm, Explanation, Plan, PlannedPhase
+from tonnage.base.records.plan import (
+    NO_CORES,
+    WITHOUT_CORES,
+    ExplainedTerm,
+    Explanation,
+    Plan,
+    PlannedPhase,
+)
 from tonnage.cli.options.types import MAX_NODES
 from tonnage.cli.output.candidates import (
     aligned_table,
@@ -35,13 +40,12 @@ MANY = 3
 
 def print_plan(plan: Plan, every: bool) -> None:
     shown = best_of_families(plan.candidates, len(plan.candidates) if every else BEST)
-    if not plan.demands_known:
-        shown = [(rank, structs.replace(each, deadline_probability=None)) for rank, each in shown]
     for note in plan.notes:
         print(formatting.sentence(note))
-    print_candidates(shown)
+    print_candidates(shown, plan.demands_known)
     best = plan.candidates[0]
-    lines = [f"Cost of {best.offer}: {cost_lines(best.costs)}."]
+    without = "" if plan.demands_known else f", {WITHOUT_CORES}"
+    lines = [f"Cost of {best.offer}{without}: {cost_lines(best.costs)}."]
     lines.append(f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}.")
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
@@ -123,6 +127,7 @@ def why_no_candidate(plan: Plan) -> str:
     return (
         f"no offer meets {missed}; nearest: {candidate_text(near)}, "
         f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
+        f"{'' if plan.demands_known else f' {WITHOUT_CORES}'}"
     )
 
 
@@ -191,8 +196,12 @@ def explanation_lines(explanation: Explanation) -> list[str]:
             )
     lines += ["", "Cost"]
     lines += [f"  {price}" for price in explanation.prices]
-    lines.append(f"  {usd_range(best.cost_usd)} for {seconds_range(best.seconds)}")
-    lines.append(f"  {cost_lines(best.costs)}")
+    known = explanation.demands_known
+    lines.append(
+        f"  {usd_range(best.cost_usd, known)} for {seconds_range(best.seconds, known)}"
+        f"{'' if known else f': {NO_CORES}'}"
+    )
+    lines.append(f"  {'' if known else f'{WITHOUT_CORES}: '}{cost_lines(best.costs)}")
     lines.append("")
     lines.append(
         f"Disk space: {formatting.size(best.capacity.needed_bytes)} needed, "

@@ -28,7 +28,8 @@ function axisOf(values, from, to, round, apart) {
   return { low, high, place, marks: within.length > 1 ? within.filter((_, at) => at % step === 0) : [low, high] };
 }
 
-function drawScatter(figure, { candidates, shown, pareto }, chosen, choose) {
+function drawScatter(figure, found, chosen, choose) {
+  const { candidates, shown, pareto } = found;
   const plot = figure.querySelector(".plot"), told = figure.querySelector(".told");
   const width = Math.max(plot.clientWidth, 240);
   const points = [...candidates, ...pareto];
@@ -38,7 +39,7 @@ function drawScatter(figure, { candidates, shown, pareto }, chosen, choose) {
 
   const drawing = svg("svg", {
     viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img",
-    "aria-label": `${formatting.several(candidates.length, "candidate")}: ${formatting.duration(across.low)} to ${formatting.duration(across.high)}, ${formatting.usd(up.low)} to ${formatting.usd(up.high)}`,
+    "aria-label": `${formatting.several(candidates.length, "candidate")}: ${formatting.duration(across.low)} to ${formatting.duration(across.high)}, ${formatting.usd(up.low)} to ${formatting.usd(up.high)}${withoutCores(found)}`,
   });
   for (const seconds of across.marks) {
     const at = across.place(seconds);
@@ -72,7 +73,7 @@ function drawScatter(figure, { candidates, shown, pareto }, chosen, choose) {
     label.setAttribute("x", across.place(point.seconds) + (onTheRight ? -12 : 12));
     label.setAttribute("y", Math.max(up.place(point.cost) - 8, TOP + 10));
     label.setAttribute("text-anchor", onTheRight ? "end" : "start");
-    told.textContent = `${formatting.duration(point.seconds)} for ${formatting.usd(point.cost)}: ${formatting.named(point)}, ${formatting.layout(point)}`;
+    told.textContent = `${formatting.duration(point.seconds)} for ${formatting.usd(point.cost)}${withoutCores(found)}: ${formatting.named(point)}, ${formatting.layout(point)}`;
   };
   show(chosen);
 

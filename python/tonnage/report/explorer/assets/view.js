@@ -11,6 +11,9 @@ function element(name, attributes = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 const range = ([low, high], said) => `90 %: ${said(low)} to ${said(high)}`;
+const lowerBound = ([low], said) => `at least ${said(low)}`;
+/** What follows a time or cost that leaves out the work of cores, as in tonnage/base/records/plan.py. */
+const withoutCores = ({ demandsKnown }) => (demandsKnown ? "" : " without CPU time");
 const tile = (name, figure, note) =>
   element("div", {}, element("dt", {}, name), element("dd", {}, element("b", {}, figure), element("small", {}, note)));
 
@@ -38,15 +41,18 @@ function limitsOf(phases) {
 const notesList = (notes) => element("ul", { class: "findings" }, ...notes.map((note) => element("li", {}, note)));
 
 /** The best candidate: a heading, what is not counted, and its key figures. */
-function showAnswer({ shown: [best], nearest, request, notes, demandsKnown }, ask) {
+function showAnswer(found, ask) {
+  const { shown: [best], request, notes, demandsKnown } = found;
   const heading = element("h2", { id: "answer-heading" });
   if (!best) {
-    byId("told").replaceChildren(heading, ...showMissed(nearest, request, ask), notesList(notes.map(formatting.sentence)));
-    heading.textContent = nearest ? "No offer meets these limits" : "No offer can be planned";
+    byId("told").replaceChildren(heading, ...showMissed(found, ask), notesList(notes.map(formatting.sentence)));
+    heading.textContent = found.nearest ? "No offer meets these limits" : "No offer can be planned";
     return;
   }
   const phase = longest(best);
-  heading.textContent = `${formatting.named(best)}: ${formatting.duration(best.seconds)}, ${formatting.usd(best.cost)}`;
+  heading.textContent = `${formatting.named(best)}: ${formatting.duration(best.seconds)}, ${formatting.usd(best.cost)}${withoutCores(found)}`;
+  const figure = (name, middle, interval, said) => (demandsKnown ? tile(name, said(middle), range(interval, said))
+    : tile(name, lowerBound(interval, said), "CPU time is not included"));
   const inTime = best.inTime === null || !demandsKnown ? ""
     : tile("Meets the deadline", formatting.percent(best.inTime), "of the sampled clusters");
   byId("told").replaceChildren(
@@ -54,22 +60,23 @@ function showAnswer({ shown: [best], nearest, request, notes, demandsKnown }, as
     element("p", {}, `${formatting.layout(best)}, of ${best.provider}; evidence: ${best.evidence}. ${formatting.sentence(best.choice.group.demand.calibration_text)}`),
     notesList(notes.map(formatting.sentence)),
     element("dl", { class: "tiles" },
-      tile("Time", formatting.duration(best.seconds), range(best.secondsInterval, formatting.duration)),
-      tile("Cost", formatting.usd(best.cost), range(best.costInterval, formatting.usd)),
+      figure("Time", best.seconds, best.secondsInterval, formatting.duration),
+      figure("Cost", best.cost, best.costInterval, formatting.usd),
       tile("Bottleneck", phase.bottleneck, limitsOf(best.phases)),
       tile("Price of a node", formatting.usd(best.usdPerHour), `an hour, including its volumes; ${formatting.several(best.nodes, "node")}`),
       inTime));
 }
 
 /** Why nothing keeps the limits, and what can be done. */
-function showMissed(nearest, request, ask) {
+function showMissed(found, ask) {
+  const { nearest, request } = found;
   if (!nearest) return [element("p", { class: "notice" }, "No number of nodes of any offer can do this job. The reasons are below.")];
   const limits = [request.deadline < Infinity ? `the deadline of ${formatting.duration(request.deadline)}` : null,
     request.budget < Infinity ? `the budget of ${formatting.usd(request.budget)}` : null].filter(Boolean);
   const most = `at most ${formatting.several(request.maxNodes, "node")}`;
   const said = nearest.nodes > request.maxNodes
     ? `The data does not fit on ${most}: it needs at least ${formatting.named(nearest)}.`
-    : `No offer meets ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}.`;
+    : `No offer meets ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}${withoutCores(found)}.`;
   if (!pageData.variants[request.location].job.divisible) return [element("p", { class: "notice" }, said)];
   const more = Math.min(MAX_NODES, Math.max(request.maxNodes * 10, Math.min(nearest.nodes, MAX_NODES)));
   const hint = request.maxNodes < MAX_NODES
@@ -138,7 +145,7 @@ function showTable(found, { chosen, query, unfolded }, choose) {
   const body = element("tbody");
   const row = (candidate) => tableRow(
     candidate.secondsInterval ? candidate : withIntervals(candidate, request, found.limits.deadline),
-    isSame(candidate, chosen), inTime, choose);
+    isSame(candidate, chosen), demandsKnown, inTime, choose);
   const add = (from) => {
     body.append(...rows.slice(from, from + ROWS_AT_ONCE).map(row));
     if (from + ROWS_AT_ONCE < rows.length) setTimeout(() => body.isConnected && add(from + ROWS_AT_ONCE));
@@ -165,9 +172,11 @@ function rowsInWords(isSearch, shown, matching, count) {
 const isSame = (one, other) => one.choice.group === other.choice.group && one.choice.at === other.choice.at && one.nodes === other.nodes;
 
 /** A row of the table: time and cost right after the offer, so that a narrow screen shows them. */
-function tableRow(candidate, isChosen, inTime, choose) {
+function tableRow(candidate, isChosen, demandsKnown, inTime, choose) {
   const cell = (said) => element("td", {}, said);
-  const number = (middle, ends) => element("td", { class: "number" }, middle, ...(ends ? [element("br"), element("small", {}, ends.join(" – "))] : []));
+  const number = (...children) => element("td", { class: "number" }, ...children);
+  const figure = (middle, interval, end) => (demandsKnown
+    ? number(middle, element("br"), element("small", {}, interval.map(end).join(" – "))) : number(lowerBound(interval, end)));
   const { offer, provider, rank, choice } = candidate;
   const end = (usd) => (candidate.costInterval[1] < CENTS_UP_TO ? formatting.usd(usd) : `$${formatting.count(usd)}`);
   return element("tr", { class: isChosen ? "marked" : null },
@@ -177,14 +186,15 @@ function tableRow(candidate, isChosen, inTime, choose) {
         "aria-label": `${formatting.named(candidate)}: show the source of its numbers`,
       }, `${formatting.count(candidate.nodes)} × `, ...offer.split(/(?<=[-_])/).flatMap((part) => [part, element("wbr")])),
       element("br"), element("small", {}, `${rank ? `rank ${formatting.count(rank)}` : "of the front"}, ${provider} ${choice.machine.family}`)),
-    number(formatting.duration(candidate.seconds), candidate.secondsInterval.map(formatting.duration)),
-    number(formatting.usd(candidate.cost), candidate.costInterval.map(end)),
+    figure(formatting.duration(candidate.seconds), candidate.secondsInterval, formatting.duration),
+    figure(formatting.usd(candidate.cost), candidate.costInterval, end),
     cell(formatting.layout(candidate)), cell(longest(candidate).bottleneck), cell(candidate.evidence),
     inTime ? number(formatting.percent(candidate.inTime)) : null);
 }
 
 /** The arithmetic of a candidate, and the source of each number. */
-function showSources({ request, samples }, candidate) {
+function showSources(found, candidate) {
+  const { request, samples } = found;
   byId("sources").hidden = !candidate;
   if (!candidate) return;
   const terms = explain(candidate, request.size, samples);
@@ -210,7 +220,7 @@ function showSources({ request, samples }, candidate) {
   byId("arithmetic").replaceChildren(
     element("p", {}, `${formatting.named(candidate)}, ${formatting.layout(candidate)}. A phase takes as long as its slowest resource: demand / nodes / rate of the slowest node.`),
     ...phases,
-    element("h3", {}, "Cost", " ", element("small", {}, formatting.usd(candidate.cost))),
+    element("h3", {}, "Cost", " ", element("small", {}, `${formatting.usd(candidate.cost)}${withoutCores(found)}`)),
     element("ul", { class: "terms" }, element("li", {}, ...pricesOf(candidate).map((said) => element("p", {}, said)),
       line("Show the offer in the catalog", codes([`tonnage catalog show ${candidate.provider}/${candidate.offer}`])))));
 }
