@@ -1,14 +1,22 @@
 """The candidates of a plan on the terminal: nothing of them is cut, however narrow it is."""
 
+import re
+
 import pytest
 from msgspec import structs
 
 from support.data.runs import plan_of
 from support.stores.disk import ROOT
-from tonnage.base.records.plan import NO_CORES, WITHOUT_CORES, Explanation, Range
+from tonnage.base.records.plan import (
+    NO_CORES,
+    WITHOUT_CORES,
+    Explanation,
+    MeasurementProposal,
+    Range,
+)
 from tonnage.catalog import newest_catalogs
 from tonnage.cli.output.candidates import COLUMNS, MEETS, candidate_lines, usd
-from tonnage.cli.output.plan import explanation_lines, print_plan, why_no_candidate
+from tonnage.cli.output.plan import explanation_lines, print_plan, print_survey, why_no_candidate
 from tonnage.plan.layouts import VOLUME_COUNTS
 
 RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
@@ -93,3 +101,29 @@ def test_the_nearest_plan_says_that_it_is_without_the_cores() -> None:
     for notes in ([], [NO_CORES]):
         said = why_no_candidate(structs.replace(made, notes=notes))
         assert said.endswith(f" {WITHOUT_CORES}") == bool(notes), said
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_a_survey_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    proposal = MeasurementProposal(
+        provider="aws",
+        offer="Standard_" + "x" * 23,
+        layout="local + 16 x hyperdisk-balanced",
+        nodes=250,
+        resource="local both",
+        least_bytes_per_second=1e9,
+        share_of_known=0.5,
+        rule="the share of known families",
+        usd_to_measure=12.5,
+    )
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_survey(structs.replace(plan_of(), survey=[proposal]), None, as_json=False)
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    table, _, _ = printed.partition("Cost of ")
+    assert proposal.offer in table and proposal.layout in table and "$12.50" in table
+    assert max(map(len, table.splitlines())) <= columns
+    assert ("250 x " in table) == (columns == 80)

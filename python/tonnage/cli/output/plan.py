@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records.job import START_UP
@@ -22,7 +22,9 @@ from tonnage.cli.output.candidates import (
     aligned_table,
     candidate_text,
     cost_lines,
+    numbered_lines,
     print_candidates,
+    print_table_or_lines,
     seconds_range,
     usd,
     usd_range,
@@ -140,8 +142,6 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         within = " within the budget" if budget is not None else ""
         print(f"Nothing to measure: no unmeasured offer could turn out better{within}.")
         return
-    from rich.console import Console
-
     right = ("nodes", "required", "as fast", "to measure")
     cells = [
         [
@@ -154,7 +154,10 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         ]
         for row in rows
     ]
-    Console(width=120).print(aligned_table(["offer", "layout", *right], right, cells))
+    lines = (
+        line for number, row in enumerate(cells, start=1) for line in _survey_lines(number, row)
+    )
+    print_table_or_lines(aligned_table(["offer", "layout", *right], right, cells), lines)
     total = sum(row["usd_to_measure"] for row in rows)
     print(
         f"Cost of {formatting.several(len(rows), 'screening')} (two nodes, ten minutes each): "
@@ -167,6 +170,12 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         f"again with {profiles}--profile results. If results do not state the machine type, see "
         "tonnage profile --help."
     )
+
+
+def _survey_lines(number: int, cells: Sequence[str]) -> Iterator[str]:
+    offer, layout, nodes, required, share, cost = cells
+    parts = [f"required {required}", f"as fast {share}", f"{cost} to measure"]
+    yield from numbered_lines(number, f"{nodes} x {offer} ({layout})", parts)
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
