@@ -34,6 +34,7 @@ from tonnage.plan.layouts import (
 from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE
 from tonnage.plan.pareto import pareto_front
 from tonnage.plan.recommendations.next_measurements import next_measurements
+from tonnage.plan.recommendations.sure import cheapest_sure
 from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.resources.object_store import with_prefixes
 from tonnage.plan.resources.startup import Startup
@@ -44,7 +45,6 @@ from tonnage.plan.search import (
     node_numbers,
     search_all,
 )
-from tonnage.plan.sure import cheapest_sure
 
 FAR_BEYOND_RUN = 10
 """Demands may not extrapolate to so many times the observed input."""

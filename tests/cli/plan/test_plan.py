@@ -376,7 +376,7 @@ def test_own_launches_count_in_place_of_others_starts(tonnage: Tonnage, tmp_path
     record, made = tmp_path / "launch.json", tmp_path / "mine.json"
     record.write_text(json.dumps(earlier | {"ready_at": "2026-01-01T00:05:00+00:00"}))
     said = tonnage.run("profile", str(record), "--output", str(made), check=True).stdout
-    assert "aws, start: 5 min" in said
+    assert "aws, start: 5.0 min" in said
     arguments = ("plan", "sort", "--data", "1TB", "--provider", "aws", "--json")
     for known in (str(made), str(tmp_path)):
         told = tonnage.run(*arguments, "--profile", "skyrise", "--profile", known, check=True)

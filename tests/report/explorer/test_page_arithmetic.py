@@ -113,7 +113,7 @@ PYTHON_ONLY = {
     "tonnage.plan.resources.object_store": "its demands, requests and limits are in the tables",
     "tonnage.plan.resources.spot": "its rates are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
-    "tonnage.plan.sure": "the page shows no plan that surely keeps the deadline",
+    "tonnage.plan.recommendations.sure": "the page shows no plan that surely keeps the deadline",
     "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
 }
 NO_ARITHMETIC = {"formatting", "plan_request", "chart", "view", "main"}

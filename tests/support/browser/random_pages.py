@@ -71,7 +71,7 @@ def random_pages(count: int, seed: int) -> Iterator[RandomPage]:
                 "public_addresses": dice.random() < 0.5,
                 "own_prices": random_prices(dice),
                 "today": dice.choice([None, datetime.date(2026, 11, 1)]),
-                "descriptors": dice.choice([None, DESCRIPTORS]),
+                "descriptors": DESCRIPTORS,
             },
         )
 

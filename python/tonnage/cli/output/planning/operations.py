@@ -150,7 +150,7 @@ def _lines(number: int, each: OperationsCandidate) -> Iterator[str]:
 
 
 def _family(each: OperationsCandidate) -> tuple[str, str, bool]:
-    """Local disks and volumes of a family of machine types are told apart."""
+    """Local disks and volumes of a family of machine types are apart."""
     return each.provider, family_of(each.provider, each.offer), each.loses_data
 
 
