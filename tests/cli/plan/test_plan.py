@@ -279,12 +279,22 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             "no offer meets --budget with --max-nodes 250",
         ),
         (
-            ("sort", *LOCAL, "--data", "8EB", "--catalog", "aws-us-east-1-2014", "--any-memory"),
+            (
+                "sort",
+                *LOCAL,
+                "--descriptors",
+                "1000000",
+                "--data",
+                "8EB",
+                "--catalog",
+                "aws-us-east-1-2014",
+                "--any-memory",
+            ),
             "the maximum is 100,000 nodes; reduce --data",
         ),
         (
             ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2026"),
-            "no offer is usable. Most common reason: too many sockets: each node has two for",
+            "no offer is usable. Most common reason: too little memory for two passes over so much",
         ),
         (
             ("sort", "--data", "20TB", "--explain", "c8gn.medium"),

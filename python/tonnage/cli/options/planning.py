@@ -222,7 +222,8 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
         with usage_errors(ProfileError, prefix="--profile: "):
             profiles = read_profiles(name, figures)
         measured = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
-        if not offers.intersection(measured) and not any(each.shares for each in profiles):
+        for_all = any(each.shares or each.starts for each in profiles)
+        if not offers.intersection(measured) and not for_all:
             types = ", ".join(sorted({kind for _, kind in measured}))
             covers = f"covers {types}, not the offers" if types else "covers none of the offers"
             raise core.UsageError(
