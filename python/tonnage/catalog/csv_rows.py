@@ -13,9 +13,11 @@ from pathlib import Path
 import msgspec
 
 from tonnage.base.records.io import read_regular
+from tonnage.catalog.offer import GIB
 
 NOT_READABLE = "no permission to read this file; use sudo, or make a readable copy"
 LARGEST = 1e21
+MOST_MEMORY = 10**18
 DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-([0-2]\d|3[01]))?)?")
 
 
@@ -61,6 +63,22 @@ class CsvRow(msgspec.Struct, frozen=True):
         if found is not None and factor == 1 and not found.is_integer():
             raise self.error(column, f"{found:g} is not a whole number")
         return None if found is None else round(found)
+
+    def memory(self, column: str) -> int | None:
+        """Bytes of a machine's memory, from GiB: above zero, and no more than an exabyte."""
+        found = self.integer(column, GIB)
+        if found is not None and not 0 < found <= MOST_MEMORY:
+            raise self.error(
+                column, f"{self.text(column)} GiB is no machine's memory; leave it blank if unknown"
+            )
+        return found
+
+    def rate(self, column: str, factor: float) -> float | None:
+        """A number above zero, times ``factor``."""
+        found = self.number(column, factor)
+        if found == 0:
+            raise self.error(column, "the rate is 0; leave unknown rates blank")
+        return found
 
     def price(self, column: str) -> float | None:
         """A number above zero: nothing in these tables is free, so a zero is a mistake."""

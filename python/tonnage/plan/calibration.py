@@ -25,8 +25,6 @@ ALIKE = 0.05
 """Relative difference up to which shares are the same job's."""
 SLOW = 2.0
 """Standard deviations below the median: few nodes of a small cluster are slower."""
-OUTSIDE_PHASES = "beginning and end"
-"""The time outside of phases, as a phase of its own."""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from typing import TypeVar
 import numpy as np
 
 from tonnage.base import formatting
-from tonnage.base.records.job import Job
+from tonnage.base.records.job import INTERRUPTIONS, Job
 from tonnage.base.records.plan import (
-    INTERRUPTIONS,
     AttachedVolumes,
     Candidate,
     CostLine,
@@ -187,11 +186,14 @@ def ranked(some: Iterable[Candidate], limits: Limits) -> list[Candidate]:
     """Candidates, best first; of those within 2 % of the best, fewer nodes come first.
 
     No plan is so exact that it tells them apart, and fewer machines are less to rent and to lose.
+    Egress costs as much whatever the machines, so 2 % are of the rest.
     """
     found = sorted(some, key=lambda each: rank_key(each, limits))
     if not found:
         return found
-    most = rank_key(found[0], limits)[0] * CLOSE
+    least = rank_key(found[0], limits)[0]
+    egress = sum(line.usd for line in found[0].costs if line.item == "egress")
+    most = least + (CLOSE - 1) * (least - egress if limits.objective == "cost" else least)
     close = [each for each in found if rank_key(each, limits)[0] <= most]
     return sorted(close, key=lambda each: each.nodes) + found[len(close) :]
 

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Literal
 
 from tonnage.base.records.calibration import Calibration
-from tonnage.base.records.job import START_UP, Demand, Job, JobPhase, Resource
+from tonnage.base.records.job import OUTSIDE_PHASES, START_UP, Demand, Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import StoreLimits
 from tonnage.model.capacity import UNKNOWN_SPREAD
@@ -33,7 +33,6 @@ from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import OfferCapacity
 from tonnage.plan.calibration import (
     NO_MATCH,
-    OUTSIDE_PHASES,
     CalibrationMatch,
     calibrated_phase,
     observed_capacity,

@@ -232,7 +232,7 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
         if store and usd[choice.place]
     ]
     lines.append(
-        f"{formatting.count(choice.nodes)} nodes at {usd_per_hour:.4g} USD an hour; "
+        f"{formatting.several(choice.nodes, 'node')} at {usd_per_hour:.4g} USD an hour; "
         f"{group.catalog.billing.source}"
     )
     return lines
@@ -256,4 +256,4 @@ def _price(machine: Machine) -> str:
 
 def cite_price(source: str | None, date: str | None) -> str:
     """The source of a price, and its date if it has one."""
-    return ", ".join(filter(None, (source or "no source", date)))
+    return ", ".join(filter(None, (source or "of an unknown source", date)))

@@ -147,7 +147,10 @@ def find_choice(
         for each in catalogs
         if each.name == candidate.catalog
     ]
-    for group in options_for(request_of(made), of_offer, known).groups:
+    asked = request_of(made)
+    if not asked.limits.min_nodes <= candidate.nodes <= asked.limits.max_nodes:
+        raise PlanError(f"{candidate.nodes} nodes are not within the limits of the plan's settings")
+    for group in options_for(asked, of_offer, known).groups:
         for place, machine in enumerate(group.machines):
             if (group.demand.layout, machine.placement) == (candidate.layout, candidate.placement):
                 choice = Choice(group, place, candidate.nodes)
@@ -336,11 +339,11 @@ def plan_notes(
 ) -> list[str]:
     notes = [note for each in catalogs for note in _catalog_notes(request, each)]
     if request.job.room:
-        stored = any(room.what == "input" and room.where != "object" for room in request.job.room)
+        loaded = any(room.what == "input" and room.where != "object" for room in request.job.room)
         missing = {
             "start-up of the nodes": not request.startup,
             "creating, attaching and formatting volumes": bool(request.startup),
-            "loading of the input": stored,
+            "loading of the input": loaded,
             "root volumes": bool(request.startup),
             "account quotas (--quota-vcpus)": not request.quota_vcpus,
         }
@@ -348,7 +351,13 @@ def plan_notes(
             told = ", ".join(what for what, is_missing in missing.items() if is_missing)
             notes.append(f"not included: {told}")
     notes += _price_notes(request)
-    if not request.public_addresses and any(each.where == "object" for each in request.job.room):
+    stored = any(each.where == "object" for each in request.job.room)
+    if stored and len({each.provider for each in catalogs}) > 1:
+        notes.append(
+            "data in object storage is in that of each machine's provider; if it is with one of "
+            "them, plan that one (--provider)"
+        )
+    if not request.public_addresses and stored:
         notes.append(
             "without public addresses, machines reach object storage through an endpoint of their "
             "network; what a NAT gateway would charge for each GB is not included"
@@ -401,7 +410,7 @@ def _price_notes(request: PlanRequest) -> list[str]:
         return ["your own prices and the discount are of machines on demand, so they do not apply"]
     notes = []
     if own.prices:
-        notes.append(f"{formatting.several(len(own.prices), 'price')} of machines are your own")
+        notes.append(f"your own prices: {formatting.several(len(own.prices), 'machine')}")
     if own.discount_percent:
         notes.append(f"on-demand prices of machines are less {own.discount_percent:g} %")
     return notes

@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base import core
-from tonnage.base.records.job import Demand, Job, JobPhase
+from tonnage.base.records.job import OUTSIDE_PHASES, Demand, Job, JobPhase
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.model.jobs.mapreduce import COPY
 from tonnage.model.token_bucket import TokenBucket
-from tonnage.plan.calibration import OUTSIDE_PHASES
 from tonnage.plan.demand import (
     RESOURCE_CLASSES,
     AdvertisedResource,

@@ -18,15 +18,13 @@ from tonnage.base import core
 from tonnage.base.core.sockets import DESCRIPTORS, sockets
 from tonnage.base.stats.distributions import gamma_quantiles
 from tonnage.cluster import time_limits
-from tonnage.plan.resources.engine_memory import MIN_BLOCK
+from tonnage.plan.resources.engine_memory import MIN_BLOCK, MIN_VOLUME_BLOCK
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
 from tonnage.simulate.division import Division, Machine
 from tonnage.simulate.two_pass import input_splits, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
-LONG_BLOCK = 64 << 10
-"""Shorter blocks cost seeks."""
 THREADS = 32_768  # Threads of a machine, by the kernel's default ``pid_max`` (proc(5))
 PORTS = 60_999 - 32_768 + 1
 """Ports for connections to one address, by the kernel's default range (ip(7))."""
@@ -113,14 +111,14 @@ def cluster_limits(
         data_bytes,
         bound_seconds,
         [
-            Limit("block", block, LONG_BLOCK, "bytes", True, "writes of pass one cost seeks"),
+            Limit("block", block, MIN_VOLUME_BLOCK, "bytes", True, "writes of pass one cost seeks"),
             Limit("least block", block, MIN_BLOCK, "bytes", True, "none shorter is planned"),
             Limit(
                 "largest partition",
                 largest,
                 float(slot),
                 "bytes",
-                means="it is partitioned once more: read and written a third time",
+                means="partitions above it are read and written a third time",
             ),
             *([Limit("sampled keys", keys, None, "a partition")] if math.isfinite(keys) else []),
             Limit(

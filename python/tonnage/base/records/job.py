@@ -47,6 +47,15 @@ PerByte = Annotated[float, Meta(ge=0, le=1e12)]
 
 START_UP = "start-up"
 """The phase before a job's own, until all machines run."""
+OUTSIDE_PHASES = "beginning and end"
+"""The time of a run outside of its phases, as a phase of its own."""
+INTERRUPTIONS = "interruptions"
+"""What interruptions of spot machines are expected to add, as a phase of its own."""
+OF_PLANS = (START_UP, OUTSIDE_PHASES, INTERRUPTIONS)
+LEAST_PER_BYTE = 1e-18
+"""A demand of less is 0: of an exabyte it would be a byte."""
+IN_TURN = ("local read", "local write", "volume read", "volume write", "object get", "object put")
+"""What a thread can wait for."""
 
 
 class Demand(Struct, frozen=True, kw_only=True):
@@ -59,6 +68,14 @@ class Demand(Struct, frozen=True, kw_only=True):
     """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
     in_turn: bool = False
     """A thread that reads or writes it does no other work of the phase at that time."""
+
+    def __post_init__(self) -> None:
+        if 0 < self.per_byte < LEAST_PER_BYTE:
+            raise ValueError(f".per_byte: expected 0, or at least {LEAST_PER_BYTE:g}")
+        if self.shuffled and self.resource != "network":
+            raise ValueError(f".shuffled: expected false, as {self.resource} is not the network")
+        if self.in_turn and self.resource not in IN_TURN:
+            raise ValueError(f".in_turn: expected false, as no thread waits for {self.resource}")
 
 
 class JobPhase(Struct, frozen=True, kw_only=True):
@@ -101,8 +118,13 @@ class Job(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_known_keys(self.settings, JobSettings, "settings")
-        names = [START_UP]
+        names: list[str] = []
         for at, phase in enumerate(self.phases):
+            if phase.name in OF_PLANS:
+                raise ValueError(
+                    f".phases[{at}].name: expected another name, as plans have a phase "
+                    f"{json.dumps(phase.name)} of their own"
+                )
             if phase.name in names:
                 raise ValueError(
                     f".phases[{at}].name: expected a name that no other phase has, got "

@@ -35,6 +35,13 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     network: Literal["scaled", "baseline", "infinite"] | UnsetType = UNSET
     purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
     providers: list[str] | UnsetType = UNSET
+    include: list[str] | UnsetType = UNSET
+    measured: bool | UnsetType = UNSET
+    placement: bool | UnsetType | None = UNSET
+    startup: bool | UnsetType = UNSET
+    cores: bool | UnsetType = UNSET
+    memory: bool | UnsetType = UNSET
+    quota_vcpus: PositiveCount | UnsetType | None = UNSET
     public_addresses: bool | UnsetType = UNSET
     prefixes: PositiveCount | UnsetType = UNSET
     descriptors: PositiveCount | UnsetType | None = UNSET

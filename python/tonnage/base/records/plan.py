@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType, field
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
 from tonnage.base.records.calibration import CalibrationSource
-from tonnage.base.records.job import START_UP, Job
+from tonnage.base.records.job import INTERRUPTIONS, START_UP, Job
 from tonnage.base.records.known_keys import PlanSettings, check_known_keys
 
 
@@ -33,7 +33,6 @@ WITHOUT_CORES = "without CPU time"
 """What follows a time or cost of such a plan, if it is not printed as a lower bound."""
 
 
-INTERRUPTIONS = "interruptions"
 """What follows a job's own phases: the work of spot machines that is done again."""
 
 

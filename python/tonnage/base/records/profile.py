@@ -79,6 +79,10 @@ class ProviderStart(Struct, frozen=True, kw_only=True):
     provider: str
     law: CapacityDistribution
 
+    def __post_init__(self) -> None:
+        if self.law.resource != "start":
+            raise ValueError(f".law.resource: expected start, got {self.law.resource}")
+
 
 class UnusedMeasurements(Struct, frozen=True, kw_only=True):
     """Measurements or runs, or parts of them."""

@@ -6,7 +6,7 @@ Instance Advisor states, rounded. It is marked.
 """
 
 from tonnage.catalog.csv_rows import CsvRow
-from tonnage.catalog.offer import GIB, Billing, Burst, Network, Offer, Price, Spot, VolumeLink
+from tonnage.catalog.offer import Billing, Burst, Network, Offer, Price, Spot, VolumeLink
 from tonnage.catalog.providers.schema import GB, GIGABIT, MB, Schema, local_disks, on_demand_price
 
 LINK_BURST = Burst(
@@ -43,7 +43,7 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
         arch="x86_64" if "x86_64" in archs else archs[0] or None,
         vcpus=row.number("vcpu"),
         cores=row.number("cores"),
-        memory_bytes=row.integer("memory_gib", GIB),
+        memory_bytes=row.memory("memory_gib"),
         disks=local_disks(
             row.text("disk_kind"),
             row.integer("disk_count"),
@@ -51,7 +51,7 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
             row.integer("disk_total_gb", GB),
         ),
         network=Network(
-            baseline_bytes_per_second=row.number("net_baseline_gbps", GIGABIT),
+            baseline_bytes_per_second=row.rate("net_baseline_gbps", GIGABIT),
             peak_bytes_per_second=row.number("net_peak_gbps", GIGABIT),
             words=row.text("net_desc"),
         ),

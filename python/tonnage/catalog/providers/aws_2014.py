@@ -6,7 +6,7 @@
 import re
 
 from tonnage.catalog.csv_rows import CsvRow
-from tonnage.catalog.offer import GIB, Billing, Network, Offer, Price, VolumeLink
+from tonnage.catalog.offer import Billing, Network, Offer, Price, VolumeLink
 from tonnage.catalog.providers.schema import GB, GIGABIT, Schema, local_disks, on_demand_price
 
 
@@ -23,7 +23,7 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
         arch="x86_64",  # EC2 had nothing else before 2018.
         vcpus=row.number("vcpu"),
         cores=None,
-        memory_bytes=row.integer("memory_gib", GIB),
+        memory_bytes=row.memory("memory_gib"),
         disks=local_disks(
             None if solid is None else "ssd" if solid else "hdd",
             count,

@@ -37,7 +37,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         arch=None if features is None else "arm64" if "p" in features[2] else "x86_64",
         vcpus=row.number("vcpu"),
         cores=None,
-        memory_bytes=row.integer("memory_gib", GIB),
+        memory_bytes=row.memory("memory_gib"),
         disks=(
             *(
                 ()

@@ -31,7 +31,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         else "x86_64",
         vcpus=row.number("vcpu"),
         cores=None,
-        memory_bytes=row.integer("memory_gib", GIB),
+        memory_bytes=row.memory("memory_gib"),
         # Attachable disks are not part of the machine, nor of its price.
         disks=local_disks("ssd", None if bundled else 0, None, bundled),
         network=Network(

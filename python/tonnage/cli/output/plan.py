@@ -93,6 +93,11 @@ def _common_reason(plan: Plan) -> tuple[str, int]:
     return (reasons.most_common(1) or [("no offer matches", 0)])[0]
 
 
+def _within_quota(plan: Plan) -> str:
+    quota = plan.settings.get("quota_vcpus")
+    return f" and --quota-vcpus {quota}" if quota else ""
+
+
 def why_no_candidate(plan: Plan) -> str:
     if plan.nearest is None:
         why, count = _common_reason(plan)
@@ -125,7 +130,7 @@ def why_no_candidate(plan: Plan) -> str:
         }
         given = {flag: both for flag, both in limits.items() if both[1] is not None}
         flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
-        missed = f"{' and '.join(flags)} with {cluster}"
+        missed = f"{' and '.join(flags)} with {cluster}{_within_quota(plan)}"
     return (
         f"no offer meets {missed}; nearest: {candidate_text(near)}, "
         f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
@@ -239,5 +244,5 @@ def _rate(term: ExplainedTerm, value: float) -> str:
     if term.phase == START_UP:
         return formatting.seconds(1 / value)
     if resource.endswith(REQUESTS):
-        return f"{value:.3g}/s"
+        return f"{formatting.count(round(value))}/s"
     return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)

@@ -338,6 +338,8 @@ def plan(
 
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
+    if explain is not None and survey:
+        raise core.UsageError("--explain and --survey print different things; remove one of them")
     if not data:
         raise core.UsageError("--data 0: the input must have at least 1 kB, like 1TB")
     if data < MIN_BYTES:

@@ -33,7 +33,10 @@ def provider_starts(
     for launch in launches:
         seconds = _start_seconds(launch)
         if seconds is None:
-            left_out.append(unused(launch.name, "a launch that does not say when it was ready"))
+            why = "a launch that does not say when it was ready"
+            if launch.ready_at is not None:
+                why = f"ready at {launch.ready_at}, which is no time after {launch.began_at}"
+            left_out.append(unused(launch.name, why))
         else:
             times.setdefault(launch.candidate.provider, []).append((seconds, launch))
     found = [

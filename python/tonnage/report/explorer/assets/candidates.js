@@ -177,7 +177,11 @@ function inOrder(one, other) {
 function ranked(some, limits) {
   const pairs = some.map((candidate) => [rankKey(candidate, limits), candidate]);
   pairs.sort(([one], [other]) => inOrder(one, other));
-  const close = pairs.filter(([[value]]) => value <= pairs[0][0][0] * CLOSE).map(([, candidate]) => candidate);
+  if (!pairs.length) return [];
+  const [[[least], best]] = pairs;
+  const egress = best.choice.group.outsideBill.egress[best.choice.at];
+  const most = least + (CLOSE - 1) * (limits.objective === "cost" ? least - egress : least);
+  const close = pairs.filter(([[value]]) => value <= most).map(([, candidate]) => candidate);
   const others = pairs.slice(close.length).map(([, candidate]) => candidate);
   return [...close.sort((one, other) => one.nodes - other.nodes), ...others];
 }

@@ -136,6 +136,6 @@ function pricesOf(candidate) {
     const usd = all[candidate.choice.at];
     if (usd) lines.push(`${usd.toFixed(2)} USD for ${item} (${group.catalog.store.source})`);
   }
-  lines.push(`${formatting.count(candidate.nodes)} nodes at ${Number(candidate.usdPerHour.toPrecision(4))} USD an hour; ${group.catalog.billing.source}`);
+  lines.push(`${formatting.several(candidate.nodes, "node")} at ${Number(candidate.usdPerHour.toPrecision(4))} USD an hour; ${group.catalog.billing.source}`);
   return lines;
 }
