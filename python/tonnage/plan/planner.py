@@ -352,11 +352,6 @@ def plan_notes(
             notes.append(f"not included: {told}")
     notes += _price_notes(request)
     stored = any(each.where == "object" for each in request.job.room)
-    if stored and len({each.provider for each in catalogs}) > 1:
-        notes.append(
-            "data in object storage is in that of each machine's provider; if it is with one of "
-            "them, plan that one (--provider)"
-        )
     if not request.public_addresses and stored:
         notes.append(
             "without public addresses, machines reach object storage through an endpoint of their "
