@@ -363,6 +363,7 @@ def test_rates_are_read(text: str, rate: float | None) -> None:
 def test_the_table_shows_several_ideas(tonnage: Tonnage) -> None:
     told = tonnage.run(*ASKED, check=True).stdout
     assert "Not included: the cores that issue the operations" in told
+    assert "The prices of aws-us-east-1-2026 are of 2026-07-06, more than 90 days ago." in told
     assert "Local disks lose their data when a machine stops or fails." in told
     assert "The cheapest that keeps them is number" in told
     rows = [line.split() for line in told.splitlines() if line[:4].strip().isdigit()]

@@ -6,6 +6,8 @@ last 90 days (DescribeSpotPriceHistory), so older ones cannot even be compared w
 
 from datetime import date, timedelta
 
+from tonnage.catalog.offer import Catalog
+
 STALE_DAYS = 90
 
 
@@ -14,6 +16,13 @@ def is_stale(told: str | None, today: date | None) -> bool:
     if told is None or today is None:
         return False
     return today - _last_day(told) > timedelta(days=STALE_DAYS)
+
+
+def age_note(catalog: Catalog, today: date | None) -> str | None:
+    """What to say of a catalog whose prices are stale."""
+    if not is_stale(catalog.date, today):
+        return None
+    return f"the prices of {catalog.name} are of {catalog.date}, more than {STALE_DAYS} days ago"
 
 
 def _last_day(told: str) -> date:

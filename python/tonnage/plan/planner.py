@@ -19,7 +19,7 @@ from tonnage.base.records.job import Job
 from tonnage.base.records.plan import NO_CORES, Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog, OfferKind
 from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices, with_own_prices
-from tonnage.catalog.price_age import STALE_DAYS, is_stale
+from tonnage.catalog.price_age import age_note
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
@@ -390,10 +390,8 @@ def _catalog_notes(request: PlanRequest, catalog: Catalog) -> list[str]:
     notes = []
     if request.limits.billing_unit == "seconds" and catalog.billing.granularity_seconds >= 3600:
         notes.append(f"{catalog.name} billed each started hour; this plan bills by the second")
-    if is_stale(catalog.date, request.today):
-        notes.append(
-            f"the prices of {catalog.name} are of {catalog.date}, more than {STALE_DAYS} days ago"
-        )
+    if note := age_note(catalog, request.today):
+        notes.append(note)
     return notes
 
 

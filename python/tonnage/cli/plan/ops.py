@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import re
@@ -130,6 +131,7 @@ def plan_ops(
             most_usd_per_month=math.inf if budget is None else budget,
             arch=arch,
             include=frozenset(kind for kind in OFFER_KINDS if kind in asked or ALL_KINDS in asked),
+            today=datetime.date.today(),
         ),
         catalogs,
     )

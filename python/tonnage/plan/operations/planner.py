@@ -15,6 +15,7 @@ from tonnage.base.records.operations_plan import (
 )
 from tonnage.base.records.plan import ExcludedOffer
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer, VolumeKind
+from tonnage.catalog.price_age import age_note
 from tonnage.plan.operations.local_disks import local_candidates
 from tonnage.plan.operations.question import FILL, OperationsQuestion
 from tonnage.plan.operations.volumes import (
@@ -29,7 +30,8 @@ TOO_EXPENSIVE = "more expensive than the budget"
 UNFIT = "with volumes: more nodes than allowed, or the operations of its link are unknown"
 NOT_FLUSHED = "the operations of disks and volumes are not those of writes that are each flushed"
 NOT_COUNTED = (
-    "not included: the cores that issue the operations, the network to clients, account quotas"
+    "not included: the cores that issue the operations, the network to clients, public addresses, "
+    "account quotas"
 )
 
 
@@ -62,7 +64,7 @@ def plan_operations(question: OperationsQuestion, catalogs: Sequence[Catalog]) -
         catalogs=[each.name for each in catalogs],
         candidates=sorted(candidates, key=_rank),
         excluded=excluded,
-        notes=_notes(question),
+        notes=_notes(question, catalogs),
     )
 
 
@@ -153,8 +155,9 @@ def _rank(each: OperationsCandidate) -> tuple[float, int, str, str]:
     return float(f"{each.usd_per_hour:.8g}"), each.nodes, each.offer, each.storage
 
 
-def _notes(question: OperationsQuestion) -> list[str]:
-    return [NOT_COUNTED, *([NOT_FLUSHED] if question.operation.writes else [])]
+def _notes(question: OperationsQuestion, catalogs: Sequence[Catalog]) -> list[str]:
+    old = [note for each in catalogs if (note := age_note(each, question.today))]
+    return [*old, NOT_COUNTED, *([NOT_FLUSHED] if question.operation.writes else [])]
 
 
 def _settings(question: OperationsQuestion) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The question: an operation, how many of them a second, how much data, and which clusters."""
 
+import datetime
 import math
 from dataclasses import dataclass
 
@@ -47,3 +48,5 @@ class OperationsQuestion:
     arch: str | None = None
     include: frozenset[OfferKind] = frozenset()
     """Kinds of offers that are otherwise left out."""
+    today: datetime.date | None = None
+    """From when prices may be too old; ``None``: it does not matter."""
