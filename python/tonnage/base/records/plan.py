@@ -141,6 +141,11 @@ class Plan(Record, frozen=True, kw_only=True):
         """Whether every demand is counted; otherwise no probability or interval is to be shown."""
         return NO_CORES not in self.notes
 
+    @property
+    def without_cores_as_asked(self) -> bool:
+        """Whether it was asked to leave cores out, so that intervals are of all that was asked."""
+        return not self.demands_known and self.settings.get("cores") is False
+
     def __post_init__(self) -> None:
         check_known_keys(self.settings, PlanSettings, "settings")
 

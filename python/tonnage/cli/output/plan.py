@@ -7,6 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from tonnage.base import formatting
 from tonnage.base.records.job import START_UP
 from tonnage.base.records.plan import (
@@ -44,7 +46,11 @@ def print_plan(plan: Plan, every: bool) -> None:
     shown = best_of_families(plan.candidates, len(plan.candidates) if every else BEST)
     for note in plan.notes:
         print(formatting.sentence(note))
-    print_candidates(shown, plan.demands_known)
+    if plan.without_cores_as_asked:
+        shown = [
+            (number, structs.replace(each, deadline_probability=None)) for number, each in shown
+        ]
+    print_candidates(shown, plan.demands_known or plan.without_cores_as_asked)
     best = plan.candidates[0]
     without = "" if plan.demands_known else f", {WITHOUT_CORES}"
     lines = [f"Cost of {best.offer}{without}: {cost_lines(best.costs)}."]
