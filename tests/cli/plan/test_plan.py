@@ -393,3 +393,14 @@ def test_own_launches_count_in_place_of_others_starts(tonnage: Tonnage, tmp_path
         told = tonnage.run(*arguments, *profiles, check=True)
         phases = json.loads(told.stdout)["candidates"][0]["phases"]
         assert phases[0]["name"] == "start-up" and phases[0]["seconds"] == pytest.approx(300)
+
+
+@pytest.mark.parametrize("known", [(), ("--reduction", "kmeans"), ("--core-seconds", "1")])
+def test_an_explained_reduction_has_an_interval_if_its_cores_are_known(
+    tonnage: Tonnage, known: tuple[str, ...]
+) -> None:
+    """What its processes take to begin and end is not its work."""
+    arguments = ("reduce", "--data", "1TB", "--provider", "aws", "--explain", "c8gn.large")
+    told = tonnage.run("plan", *arguments, *known, check=True).stdout
+    (paid,) = [line for line in told.splitlines() if line.startswith("  ") and "$" in line][:1]
+    assert ("at least" in paid) == (not known)

@@ -51,7 +51,7 @@ OUTSIDE_PHASES = "beginning and end"
 """The time of a run outside of its phases, as a phase of its own."""
 INTERRUPTIONS = "interruptions"
 """What interruptions of spot machines are expected to add, as a phase of its own."""
-OF_PLANS = (START_UP, OUTSIDE_PHASES, INTERRUPTIONS)
+PHASES_OF_PLANS = (START_UP, OUTSIDE_PHASES, INTERRUPTIONS)
 LEAST_PER_BYTE = 1e-18
 """A demand of less is 0: of an exabyte it would be a byte."""
 IN_TURN = ("local read", "local write", "volume read", "volume write", "object get", "object put")
@@ -120,7 +120,7 @@ class Job(Record, frozen=True, kw_only=True):
         check_known_keys(self.settings, JobSettings, "settings")
         names: list[str] = []
         for at, phase in enumerate(self.phases):
-            if phase.name in OF_PLANS:
+            if phase.name in PHASES_OF_PLANS:
                 raise ValueError(
                     f".phases[{at}].name: expected another name, as plans have a phase "
                     f"{json.dumps(phase.name)} of their own"

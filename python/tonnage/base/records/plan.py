@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType, field
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
 from tonnage.base.records.calibration import CalibrationSource
-from tonnage.base.records.job import INTERRUPTIONS, START_UP, Job
+from tonnage.base.records.job import INTERRUPTIONS, OUTSIDE_PHASES, START_UP, Job
 from tonnage.base.records.known_keys import PlanSettings, check_known_keys
 
 
@@ -31,9 +31,6 @@ NO_CORES = "this job's CPU time is unknown and not included"
 """The note of a plan without a demand on cores."""
 WITHOUT_CORES = "without CPU time"
 """What follows a time or cost of such a plan, if it is not printed as a lower bound."""
-
-
-"""What follows a job's own phases: the work of spot machines that is done again."""
 
 
 class PlannedPhase(Struct, frozen=True, kw_only=True):
@@ -168,9 +165,8 @@ class ExplainedTerm(Struct, frozen=True, kw_only=True):
 
     phase: str
     resource: str
-    limit: str = (
-        ""  # What limits the phase, if not the resource alone: terms of the same limit add up
-    )
+    limit: str = ""
+    """What limits the phase, if it is not the resource alone: terms of the same limit add up."""
     demand: Amount
     capacity: Amount  # Of the slowest node, the median
     low_capacity: Amount
@@ -199,5 +195,5 @@ class Explanation(Record, frozen=True, kw_only=True):
     def demands_known(self) -> bool:
         """Whether every demand is counted; a calibrated candidate has its runs' CPU time."""
         return self.candidate.calibrated is not None or any(
-            term.resource == "cpu" for term in self.terms
+            term.resource.startswith("cpu") and term.phase != OUTSIDE_PHASES for term in self.terms
         )
