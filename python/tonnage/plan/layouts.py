@@ -47,6 +47,7 @@ VOLUME_COUNTS = (1, 2, 4, 8, 16)
 IMPOSSIBLE_NODES = 1 << 62
 """More nodes than anybody has."""
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "local read": "its local disks",
     "local write": "its local disks",
@@ -67,21 +68,28 @@ class OfferGroup:
 
     demand: LayoutDemand
     machines: Machines
-    min_nodes: npt.NDArray[np.int64]
+    min_nodes: Integers
     catalog: Catalog
     outside: Mapping[BilledItem, Floats]
     """The cost of object storage requests and egress, by machine."""
-    most_nodes: npt.NDArray[np.int64]
-    """The most nodes of each machine within the quota of vCPUs, and that can exchange data."""
+    most_nodes: Integers
+    """The most nodes of each machine within the quota of vCPUs, and that can exchange data; with a
+    third pass, fewer than allow two passes."""
     most_connected: int | None = None
     """The most nodes that can exchange data; ``None``: any number."""
+    quota_vcpus: int | None = None
+    """The most vCPUs of all nodes together; ``None``: any number."""
+
+    def allows(self, place: int, nodes: int) -> bool:
+        """Whether so many of this machine store the job, in as many passes."""
+        return bool(self.min_nodes[place] <= nodes <= self.most_nodes[place])
 
     @property
     def outside_usd(self) -> Floats:
         return sum(self.outside.values(), np.zeros(len(self.machines)))
 
     @cached_property
-    def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def distinct_machines(self) -> tuple[Integers, Integers]:
         """One machine of each set that takes equally long, and each machine's set."""
         figures = [
             self.machines.buckets[thing] for thing in sorted(self.demand.advertised_resources)
@@ -314,21 +322,41 @@ def _classify(
         options.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return
     groups = options.unmeasured if demand.unknown_classes else options.groups
-    fits = two_passes_suffice(job, size, demand, good) if memory else np.full(len(good), True)
-    if demand.with_third_pass:
-        divide = ~fits & np.array([divides_once_more(machine.offer) for machine in good])
-    else:
-        divide = np.zeros(len(good), dtype=bool)
-    for needed, some in ((demand, ~divide), (demand.with_third_pass, divide)):
-        if needed and some.any():
-            machines = good if some.all() else good.at(np.flatnonzero(some))
-            least = min_nodes(job, size, needed, machines)
-            if memory and needed is demand:
-                least = np.maximum(least, two_pass_nodes(job, size, demand, machines))
-            least = np.where((fits | divide)[some], least, IMPOSSIBLE_NODES)
-            most = most_nodes(machines, quota_vcpus, connected)
-            paid = {item: np.broadcast_to(usd, some.shape)[some] for item, usd in outside.items()}
-            groups.append(OfferGroup(needed, machines, least, catalog, paid, most, connected))
+    most = most_nodes(good, quota_vcpus, connected)
+    for needed, some, least, most_of in _passes(job, size, demand, good, most, memory):
+        groups.append(
+            OfferGroup(
+                demand=needed,
+                machines=good if some.all() else good.at(np.flatnonzero(some)),
+                min_nodes=least[some],
+                catalog=catalog,
+                outside={
+                    item: np.broadcast_to(usd, some.shape)[some] for item, usd in outside.items()
+                },
+                most_nodes=most_of[some],
+                most_connected=connected,
+                quota_vcpus=quota_vcpus,
+            )
+        )
+
+
+def _passes(
+    job: Job, size: int, demand: LayoutDemand, machines: Machines, most: Integers, memory: bool
+) -> Iterator[tuple[LayoutDemand, npt.NDArray[np.bool_], Integers, Integers]]:
+    """The demand in two passes and in three, which machines have it, and their fewest and most
+    nodes: on fewer nodes than two passes need, a third one."""
+    stores = min_nodes(job, size, demand, machines)
+    enough = np.maximum(stores, two_pass_nodes(job, size, demand, machines) if memory else 0)
+    three = demand.with_third_pass
+    divides = np.zeros(len(machines), dtype=bool)
+    if three:
+        divides = stores < enough
+        divides &= [divides_once_more(machine.offer) for machine in machines]
+    two_passes = (enough < IMPOSSIBLE_NODES) | ~divides
+    if two_passes.any():
+        yield demand, two_passes, enough, most
+    if three and divides.any():
+        yield three, divides, stores, np.minimum(most, enough - 1)
 
 
 def _refuse(
@@ -375,9 +403,7 @@ def _refuse(
     return machines if good.all() else machines.at(np.flatnonzero(good))
 
 
-def min_nodes(
-    job: Job, size: int, demand: LayoutDemand, machines: Machines
-) -> npt.NDArray[np.int64]:
+def min_nodes(job: Job, size: int, demand: LayoutDemand, machines: Machines) -> Integers:
     """The fewest nodes of each machine that can store the job."""
     least = np.full(len(machines), float(demand.volumes.min_nodes if demand.volumes else 1))
     if demand.own_disks:
@@ -390,9 +416,7 @@ def min_nodes(
     return np.asarray(np.minimum(least, IMPOSSIBLE_NODES), dtype=np.int64)
 
 
-def most_nodes(
-    machines: Machines, quota_vcpus: int | None, connected: int | None
-) -> npt.NDArray[np.int64]:
+def most_nodes(machines: Machines, quota_vcpus: int | None, connected: int | None) -> Integers:
     """The most nodes of each machine whose vCPUs the quota allows, and that can exchange data."""
     most = np.full(len(machines), IMPOSSIBLE_NODES if connected is None else connected)
     if quota_vcpus is None:
@@ -400,29 +424,22 @@ def most_nodes(
     return np.asarray(np.minimum(most, quota_vcpus // machines.vcpus), dtype=np.int64)
 
 
-def two_passes_suffice(
-    job: Job, size: int, demand: LayoutDemand, machines: Machines
-) -> npt.NDArray[np.bool_]:
-    """Whether each machine's memory allows two passes; so it does where that is unknown."""
+def two_pass_nodes(job: Job, size: int, demand: LayoutDemand, machines: Machines) -> Integers:
+    """The fewest nodes of each machine whose memory allows two passes; where that is unknown, it
+    does."""
     count = _volumes_of_local_data(demand)
-    known: dict[object, bool] = {}
+    known: dict[object, float] = {}
     found = []
     for offer in (machine.offer for machine in machines):
         # Of some thousand machines a hundred differ in this.
         figures = offer.memory_bytes, offer.vcpus, count or local_devices(offer)
         if figures not in known:
-            known[figures] = suffices(job, size, offer, count)
+            enough = suffices(job, size, offer, count)
+            known[figures] = (
+                math.ceil(size / largest_share(job, offer, count)) if enough else IMPOSSIBLE_NODES
+            )
         found.append(known[figures])
-    return np.array(found, dtype=bool)
-
-
-def two_pass_nodes(
-    job: Job, size: int, demand: LayoutDemand, machines: Machines
-) -> npt.NDArray[np.int64]:
-    """The fewest nodes of each machine whose memory allows two passes."""
-    count = _volumes_of_local_data(demand)
-    shares = np.array([largest_share(job, each.offer, count) for each in machines])
-    return np.asarray(np.ceil(size / shares), dtype=np.int64)
+    return np.array(found, dtype=np.int64)
 
 
 def _volumes_of_local_data(demand: LayoutDemand) -> int:

@@ -150,12 +150,18 @@ def find_choice(
     asked = request_of(made)
     if not asked.limits.min_nodes <= candidate.nodes <= asked.limits.max_nodes:
         raise PlanError(f"{candidate.nodes} nodes are not within the limits of the plan's settings")
-    for group in options_for(asked, of_offer, known).groups:
-        for place, machine in enumerate(group.machines):
-            if (group.demand.layout, machine.placement) == (candidate.layout, candidate.placement):
-                choice = Choice(group, place, candidate.nodes)
-                _refuse_other_time(made, candidate, choice)
-                return choice
+    choices = [
+        Choice(group, place, candidate.nodes)
+        for group in options_for(asked, of_offer, known).groups
+        for place, machine in enumerate(group.machines)
+        if (group.demand.layout, machine.placement) == (candidate.layout, candidate.placement)
+    ]
+    if choices:
+        # So many nodes may need a third pass, where more need two.
+        possible = (each for each in choices if each.group.allows(each.place, each.nodes))
+        choice = next(possible, choices[0])
+        _refuse_other_time(made, candidate, choice)
+        return choice
     raise PlanError(f"catalog {candidate.catalog} has no {candidate.offer} ({candidate.layout})")
 
 
@@ -295,10 +301,16 @@ def _excluded(
     """Offers with no candidate, each with its first reason."""
     planned = {(each.catalog, each.offer) for each in best}
     why: dict[tuple[str, str], str] = {}
-    for group, each in zip(options.groups, results, strict=True):
-        for place in np.flatnonzero(each.nodes == 0).tolist():
-            of = group.catalog.name, group.machines[place].offer.type
-            why.setdefault(of, exclusion_reason(group, place, each, limits))
+    without = [
+        (group, place, each)
+        for group, each in zip(options.groups, results, strict=True)
+        for place in np.flatnonzero(each.nodes == 0).tolist()
+    ]
+    # What another layout, or a third pass, takes says more than that this one needs more nodes.
+    without.sort(key=lambda row: bool(row[0].min_nodes[row[1]] > limits.max_nodes))
+    for group, place, each in without:
+        of = group.catalog.name, group.machines[place].offer.type
+        why.setdefault(of, exclusion_reason(group, place, each, limits))
     for group in options.unmeasured:
         for machine in group.machines:
             of = group.catalog.name, machine.offer.type
@@ -325,8 +337,10 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
         )
     if least > limits.max_nodes:
         return f"too small: at least {least} nodes are needed to store the data"
-    if needed > int(group.most_nodes[place]):
+    if group.quota_vcpus and needed * float(group.machines.vcpus[place]) > group.quota_vcpus:
         return "too many vCPUs for the quota"
+    if needed > int(group.most_nodes[place]):
+        return "so many nodes need no third pass"
     if result.fastest_seconds[place] > limits.longest_seconds:
         return f"too slow: at least {result.fastest_seconds[place]:.0f} s"
     if result.cheapest_usd[place] > limits.most_usd:

@@ -11,8 +11,9 @@ from tonnage.catalog import Disks, Offer, find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
+from tonnage.plan.explain import explain
 from tonnage.plan.layouts import layout_options
-from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.planner import PlanError, PlanRequest, find_choice, plan
 from tonnage.plan.resources.engine_memory import (
     MAX_NODE_PARTITIONS,
     MAX_PARTITIONS,
@@ -236,6 +237,37 @@ def test_a_mapreduce_with_too_little_memory_takes_a_third_pass() -> None:
         request = PlanRequest(job, size, Limits(1, 100), memory=True)
         (found,) = plan(request, [catalog([its], ())], known).candidates
         assert len(found.phases) == phases
+
+
+def test_on_fewer_nodes_than_two_passes_need_a_third_is_planned() -> None:
+    its = replace(offer("m", local_bytes=10**15), vcpus=8, memory_bytes=64 * GIB)
+    laws = [distribution("local both", 1e9), distribution("network", 1e9)]
+    catalogs, known = [catalog([its], ())], index_profiles([profile({"m": laws})])
+    size = int(2.5 * largest_share(mapreduce_job(), its))
+    every = PlanRequest(mapreduce_job(), size, Limits(1, 5), memory=True, all_sizes=True)
+    made = plan(every, catalogs, known)
+    assert {each.nodes: len(each.phases) for each in made.candidates} == {
+        **{1: 3, 2: 3},
+        **{3: 2, 4: 2, 5: 2},
+    }
+    for each in made.candidates:
+        assert len(find_choice(made, each, catalogs, known).group.demand.phases) == len(each.phases)
+    few = plan(replace(every, limits=Limits(1, 2), all_sizes=False), catalogs, known)
+    (found,) = few.candidates
+    assert (found.nodes, len(found.phases)) == (1, 3)
+
+
+def test_what_a_third_pass_takes_is_the_reason_where_two_need_more_nodes() -> None:
+    its = replace(offer("m", local_bytes=10**15), vcpus=8, memory_bytes=64 * GIB)
+    laws = [distribution("local both", 1e9), distribution("network", 1e9)]
+    catalogs, known = [catalog([its], ())], index_profiles([profile({"m": laws})])
+    size = int(2.5 * largest_share(mapreduce_job(), its))
+    limits = Limits(1, 2, deadline_seconds=60)
+    request = PlanRequest(mapreduce_job(), size, limits, memory=True)
+    (excluded,) = plan(request, catalogs, known).excluded
+    assert excluded.why.startswith("too slow: at least ")
+    with pytest.raises(PlanError, match="so many nodes need no third pass"):
+        explain(replace(request, limits=Limits(4, 5, deadline_seconds=60)), catalogs, known, "m")
 
 
 def rotating(its: Offer) -> Offer:

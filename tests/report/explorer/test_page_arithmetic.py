@@ -63,7 +63,7 @@ from tonnage.catalog import (
 )
 from tonnage.catalog.own_prices import OwnPrices
 from tonnage.model.jobs.core_throughput import core_throughput
-from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.build import build_profile
 from tonnage.model.profiles.network_scaling import ScalingCurve
@@ -156,6 +156,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "outside": "- follows from the request's size",
         "most_nodes": "- the page asks for no quota",
         "most_connected": "- one number for all groups",
+        "quota_vcpus": "- the page asks for no quota",
     },
     Machine: {
         "catalog": "catalog",
@@ -484,6 +485,13 @@ OF_SIZES = replace(
     ),
 )
 """Machines of 16 to 128 GiB, whose requests to object storage differ."""
+ON_FEW_NODES = catalog(
+    [
+        replace(offer(name, price, local_bytes=10**14, spot=SPOT), vcpus=8, memory_bytes=size << 30)
+        for name, price, size in (("both", 1.0, 256), ("slow", 0.4, 16))
+    ]
+)
+"""One node of the first reads 5 TB a third time, two of it do not; the second always does."""
 PROFILES = [
     profile(
         {
@@ -655,6 +663,7 @@ def worlds() -> Any:
     yield {"": replace(ODD_JOB, divisible=False)}, [WORLD], known
     yield {"local": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
     yield {"local": sort_job()}, [catalog(FAMILIES)], known
+    yield {"local": mapreduce_job()}, [ON_FEW_NODES], known
 
 
 BY_THE_HOUR = Billing(

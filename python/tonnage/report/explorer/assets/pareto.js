@@ -10,7 +10,7 @@ function paretoFront(groups, found, size, samples, limits) {
     const cheapest = cheapestOf(group);
     return group.machines.flatMap((place, at) => {
       const bounds = found[which][at];
-      const possible = bounds.nodes !== 0 && group.minNodes[at] <= Math.min(limits.maxNodes, MOST_NODES);
+      const possible = bounds.nodes !== 0 && group.minNodes[at] <= Math.min(limits.maxNodes, group.mostNodes[at]);
       return possible && cheapest.has(at) ? [{ group, at, machine: pageData.machines[place], ...bounds }] : [];
     });
   });
@@ -34,7 +34,7 @@ function cheapestOf(group) {
   const found = new Map();
   group.machines.forEach((place, at) => {
     const price = machineUsdPerHour(group, pageData.machines[place]);
-    const key = `${group.distinct.alike[at]} ${group.minNodes[at]}`;
+    const key = `${group.distinct.alike[at]} ${group.minNodes[at]} ${group.mostNodes[at]}`;
     if (!found.has(key) || price < found.get(key).price) found.set(key, { price, at });
   });
   return new Set([...found.values()].map(({ at }) => at));
@@ -49,7 +49,7 @@ function pointsOf({ group, at, machine }, size, samples, limits, front) {
   const points = [];
   for (let place = 0; place < nodes.length; place += 1) {
     const point = { seconds: spent[place] / nodes[place], cost: cost[place] };
-    const holds = nodes[place] >= group.minNodes[at];
+    const holds = nodes[place] >= group.minNodes[at] && nodes[place] <= group.mostNodes[at];
     if (!holds || point.seconds > longestSeconds(limits) || point.cost > mostUsd(limits) || beaten(front, point)) continue;
     points.push({
       ...point, nodes: nodes[place], group, at, machine,

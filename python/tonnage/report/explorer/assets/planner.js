@@ -66,10 +66,13 @@ function excluded(request, groups, results, limits, candidates) {
     const of = key(catalog, offer);
     if (!planned.has(of) && !why.has(of)) why.set(of, { catalog, offer, why: reason });
   };
-  groups.forEach((group, which) => group.machines.forEach((machine, at) => {
-    if (results[which][at].nodes !== 0) return;
-    add(group.catalog.name, pageData.machines[machine].type, exclusionReason(group.minNodes[at], results[which][at], limits));
-  }));
+  const without = groups.flatMap((group, which) => group.machines.flatMap((machine, at) =>
+    results[which][at].nodes === 0 ? [{ group, machine, least: group.minNodes[at], result: results[which][at] }] : []));
+  // What another layout, or a third pass, takes says more than that this one needs more nodes.
+  without.sort((one, other) => (one.least > limits.maxNodes) - (other.least > limits.maxNodes));
+  for (const { group, machine, least, result } of without) {
+    add(group.catalog.name, pageData.machines[machine].type, exclusionReason(least, result, limits));
+  }
   for (const [reason, catalog, offers] of pageData.variants[request.location][request.purchase].excluded) {
     if (isRequested(request, catalog)) for (const offer of offers) add(pageData.catalogs[catalog].name, offer, reason);
   }

@@ -40,20 +40,24 @@ function layoutOptions(request) {
       const volumes = group.kind === null ? null
         : new BlockVolumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
       const all = pageData.lists[group.machines];
-      const fits = (place) => size <= ofLayout(pageData.machines[place].most_bytes, group);
-      const divide = (place) => group.third_pass !== null && pageData.machines[place].divides_once_more && !fits(place);
-      const passes = [[group.demand, all.filter((place) => !divide(place))], [group.third_pass, all.filter(divide)]];
-      return passes.filter(([, machines]) => machines.length).map(([demand, machines]) => ({
-        ...group, catalog, volumes, machines,
-        ...outsideOf(machines, catalog.store, requests, taken_out, size),
-        minNodes: machines.map((place) => {
-          const machine = pageData.machines[place];
-          const least = minNodesOf(machine, group, volumes, kept, size);
-          if (divide(place)) return least;
-          return fits(place) ? Math.max(least, Math.ceil(size / ofLayout(machine.most_share, group))) : IMPOSSIBLE_NODES;
-        }),
-        demand: demands[demand], distinct: distinctMachines(machines, demand, request.purchase), purchase: request.purchase,
-      }));
+      const stores = (place) => minNodesOf(pageData.machines[place], group, volumes, kept, size);
+      const enough = (place) => Math.max(stores(place), twoPassNodes(pageData.machines[place], group, size));
+      // On fewer nodes, a third pass.
+      const divides = (place) =>
+        group.third_pass !== null && pageData.machines[place].divides_once_more && stores(place) < enough(place);
+      const passes = [
+        { demand: group.demand, is: (place) => enough(place) < IMPOSSIBLE_NODES || !divides(place), least: enough, most: () => MOST_NODES },
+        { demand: group.third_pass, is: divides, least: stores, most: (place) => Math.min(MOST_NODES, enough(place) - 1) },
+      ];
+      return passes.flatMap(({ demand, is, least, most }) => {
+        const machines = all.filter(is);
+        return !machines.length ? [] : [{
+          ...group, catalog, volumes, machines,
+          ...outsideOf(machines, catalog.store, requests, taken_out, size),
+          minNodes: machines.map(least), mostNodes: machines.map(most),
+          demand: demands[demand], distinct: distinctMachines(machines, demand, request.purchase), purchase: request.purchase,
+        }];
+      });
     });
 }
 
@@ -85,6 +89,12 @@ function minNodesOf(machine, group, volumes, kept, size) {
   if (group.own_disks && kept.local * size) least = Math.max(least, Math.ceil(kept.local * size / machine.local_bytes));
   if (kept.memory * size) least = Math.max(least, Math.ceil(kept.memory * size / machine.memory_bytes));
   return Math.min(least, IMPOSSIBLE_NODES);
+}
+
+/** The fewest nodes whose memory allows two passes. */
+function twoPassNodes(machine, group, size) {
+  if (size > ofLayout(machine.most_bytes, group)) return IMPOSSIBLE_NODES;
+  return Math.ceil(size / ofLayout(machine.most_share, group));
 }
 
 /** What a machine's memory allows in two passes, in the group's layout. */
@@ -212,13 +222,18 @@ function search(group, table, limits, leading) {
     fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets, interruptions), group.outside[left[0]]);
     for (const at of left) {
       if (worse(at)) continue;
-      const holding = table.nodes.findIndex((nodes) => nodes >= group.minNodes[at]);
-      const from = holding < 0 ? table.nodes.length : holding;
-      found[at] = best(table, prices[at], from, limits);
+      found[at] = best(table, prices[at], possibleSizes(table.nodes, group, at), limits);
       leading[numbers[at]] = Math.min(leading[numbers[at]], found[at].value);
     }
   });
   return found;
+}
+
+/** The places of the first size that a machine may have, and after the last. */
+function possibleSizes(nodes, group, at) {
+  const [first, after] = [(size) => size >= group.minNodes[at], (size) => size > group.mostNodes[at]]
+    .map((is) => nodes.findIndex(is));
+  return [first < 0 ? nodes.length : first, after < 0 ? nodes.length : after];
 }
 
 /** A number for each offer, placement, and use of local disks. */
@@ -230,12 +245,12 @@ function valueOf(seconds, cost, limits) {
   return limits.objective === "cost" ? cost : seconds;
 }
 
-/** The best number of nodes of one machine; those from `from` on can store the job. */
-function best({ nodes, seconds, hours, other, values }, price, from, limits) {
+/** The best number of nodes of one machine, of those at the places `from` up to `to`. */
+function best({ nodes, seconds, hours, other, values }, price, [from, to], limits) {
   const deadline = Math.fround(longestSeconds(limits)), budget = Math.fround(mostUsd(limits));
   const byCost = limits.objective === "cost", nearest = limits.objective === "nearest";
   let fastest = Infinity, cheapest = Infinity, value = Infinity;
-  for (let at = from; at < hours.length; at += 1) {
+  for (let at = from; at < to; at += 1) {
     const cost = Math.fround(Math.fround(hours[at] * price) + other[at]);
     const took = seconds[at];
     if (took < fastest) fastest = took;
