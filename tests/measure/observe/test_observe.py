@@ -501,6 +501,10 @@ def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
     assert cpu == pytest.approx(sum(p.cpu_seconds for p in seen.phases) / (60 << 20), rel=0.1)
 
 
+WITHIN = 0.05
+"""Where other processes take the cores, some bytes of a pass are counted to what follows it."""
+
+
 @pytest.mark.slow
 def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Path) -> None:
     """Each pass's bytes; a test below has the bottleneck, with a throttled disk.
@@ -520,7 +524,7 @@ def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Pa
         borders = [
             place
             for place in range(1, len(growing))
-            if passed(growing[:place]) == pytest.approx(one, rel=0.03)
+            if passed(growing[:place]) == pytest.approx(one, rel=WITHIN)
         ]
         if borders:
             break
@@ -528,7 +532,7 @@ def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Pa
         shutil.rmtree(disk / "out")
     assert borders, seen.phases
     border = borders[0]
-    assert passed(growing[border:]) == pytest.approx(two, rel=0.03)
+    assert passed(growing[border:]) == pytest.approx(two, rel=WITHIN)
     job = Job.read(disk / "out" / "job.json")
     # Before and after its passes a job may wait for the machine, which takes no more for more data.
     kept = [phase for phase in job.phases if not phase.fixed_seconds]
@@ -541,7 +545,7 @@ def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Pa
                 for demand in phase.demands
                 if demand.resource == resource
             ]
-            assert sum(demands) == pytest.approx(1, rel=0.05)
+            assert sum(demands) == pytest.approx(1, rel=WITHIN)
 
 
 @pytest.mark.slow
