@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.planning import BUILT_IN
-from tonnage.cli.options.types import Argument, Json
+from tonnage.cli.options.types import Argument, Json, Option, whole_number
+from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 
+if TYPE_CHECKING:
+    from tonnage.catalog import Catalog
+
+MOST_TRAINED = 100
 RECORDS = "records"
+USUAL_RUNS = (1, 2, 3)
+USUAL_SETS = 20
 
 
 def backtest(
     *,
     runs: Annotated[
-        str, Argument("RUNS", "records: sorts whose set-up, time and cost are public.")
+        str,
+        Argument(
+            "RUNS",
+            "records: sorts whose set-up, time and cost are public; or a CSV file with a row for "
+            "each run: job, machine_type, nodes, seconds; provider, framework, data_label, "
+            "data_bytes, price_hour, outcome and repetition where known.",
+        ),
     ],
+    train: Annotated[
+        list[int] | None,
+        Option(
+            "N...",
+            "How many runs of each job are known. Default: 1 2 3.",
+            parser=whole_number(1, MOST_TRAINED),
+        ),
+    ] = None,
+    training_sets: Annotated[
+        Path | None,
+        Option(
+            "FILE",
+            "Which runs are known: a CSV file with job, strategy, draw, rank, machine_type and "
+            "nodes. Default: 20 draws at random.",
+        ),
+    ] = None,
+    strategies: Annotated[
+        list[str] | None, Option("NAME...", "Only these strategies of the training sets.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Plan other people's runs, and compare the plans with what the runs took.
@@ -24,21 +58,66 @@ def backtest(
     Each published sort is planned as it was run: its machines, their number, where its data was.
     Nothing is fitted to the times that are predicted.
 
+    Of a table of runs, all but some of each job are hidden and predicted from those: other numbers
+    of machines, and other machine types; simpler laws predict them, too.
+
     Examples:
         tonnage backtest records
-        tonnage backtest records --json
+        tonnage backtest runs.csv --train 1 3
     """
+    if runs == RECORDS:
+        for flag, value in (("--train", train), ("--training-sets", training_sets)):
+            if value is not None:
+                raise core.UsageError(f"{flag} is for a table of runs; remove it")
+        _backtest_records(as_json)
+    elif Path(runs).exists():
+        _backtest_runs(Path(runs), train or list(USUAL_RUNS), training_sets, strategies, as_json)
+    else:
+        raise core.UsageError(
+            f"RUNS {runs} is not valid{formatting.did_you_mean(runs, [RECORDS])}; use {RECORDS}, "
+            "or a CSV file of runs"
+        )
+
+
+def _catalogs() -> list[Catalog]:
+    """All that are shipped, older ones first: runs of others are of machines of their time."""
     from tonnage.catalog import catalog_names, load_catalog
+
+    return [load_catalog(name) for name in sorted(catalog_names())]
+
+
+def _backtest_records(as_json: bool) -> None:
     from tonnage.cli.output.planning.backtest import backtest_lines, backtest_values
     from tonnage.model.profiles.repository import index_profiles, read_profiles
     from tonnage.plan.backtest.predict import predict
     from tonnage.plan.backtest.published_sorts import published_sorts
 
-    if runs != RECORDS:
-        raise core.UsageError(
-            f"RUNS {runs} is not valid{formatting.did_you_mean(runs, [RECORDS])}; use {RECORDS}"
-        )
-    catalogs = [load_catalog(name) for name in catalog_names()]
     known = index_profiles([each for name in BUILT_IN for each in read_profiles(name)])
-    found = [predict(each, catalogs, known) for each in published_sorts()]
+    found = [predict(each, _catalogs(), known) for each in published_sorts()]
+    print_result(backtest_values(found), backtest_lines(found), as_json)
+
+
+def _backtest_runs(
+    path: Path,
+    train: Sequence[int],
+    training_sets: Path | None,
+    strategies: Sequence[str] | None,
+    as_json: bool,
+) -> None:
+    from tonnage.catalog import CatalogError
+    from tonnage.cli.output.planning.backtest_runs import backtest_lines, backtest_values
+    from tonnage.plan.backtest.run_machines import Machines
+    from tonnage.plan.backtest.run_table import read_runs
+    from tonnage.plan.backtest.runs import Backtest
+    from tonnage.plan.backtest.training_sets import random_sets, read_training_sets
+
+    with usage_errors(CatalogError):
+        backtest = Backtest(read_runs(path), Machines(_catalogs()))
+        if training_sets:
+            sets = read_training_sets(training_sets, backtest.runs, strategies or ())
+        else:
+            sets = random_sets(backtest.runs, USUAL_SETS, max(train))
+    found = {count: backtest.test(sets, count) for count in sorted(set(train))}
+    if not any(found.values()):
+        raise core.UsageError(f"{path}: no job has two finished runs, so nothing can be predicted")
     print_result(backtest_values(found), backtest_lines(found), as_json)

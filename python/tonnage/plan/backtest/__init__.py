@@ -1,1 +1,10 @@
-"""Hold the planner to runs of others whose time and dollars are known."""
+"""Hold the planner to runs of others whose time and dollars are known.
+
+published_sorts.py    published sorts, and what is known of their set-ups
+predict.py            plan a published sort, and compare
+run_table.py          a table of runs of any jobs
+run_machines.py       what the catalogs know of their machines
+training_sets.py      which of the runs are known
+runs.py               predict the others, and compare
+summary.py            errors, intervals and regret, and those of simpler laws
+"""

@@ -1,0 +1,38 @@
+"""A run of a job on a rented cluster: how long it took, and on what."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from tonnage.base.records.base import Amount, PositiveCount, Struct
+
+Outcome = Literal["ok", "timeout", "failed"]
+"""Of ``timeout``, the time after which it was stopped; of ``failed``, how long it took to fail."""
+
+
+class PastRun(Struct, frozen=True, kw_only=True):
+    job: str
+    machine_type: str
+    nodes: PositiveCount
+    seconds: Annotated[float, Meta(ge=1e-3, le=1e11)]
+    provider: str = "aws"
+    framework: str = ""
+    data_label: str = ""
+    data_bytes: PositiveCount | None = None
+    price_hour: Amount | None = None
+    """Dollars for one machine, as its owner counts them."""
+    outcome: Outcome = "ok"
+    repetition: PositiveCount = 1
+    parameters: dict[str, float | str] = field(default_factory=dict)
+
+    @property
+    def program(self) -> tuple[str, str]:
+        """What runs with other data and parameters have in common."""
+        return self.job, self.framework
+
+    @property
+    def name(self) -> str:
+        """Of the job: the program, its data and its parameters, but not how large the data is."""
+        given = (self.job, self.framework, self.data_label)
+        rest = [f"{name}={value}" for name, value in sorted(self.parameters.items())]
+        return "_".join([*(part for part in given if part), *rest])

@@ -1,0 +1,132 @@
+"""How long a job takes on a cluster, by its demands: the law whose parameters runs tell.
+
+    seconds = scale x [ work x growth x cliff x heap + serial + coordination + start ]
+
+    work          (cores^p + disk^p + network^p)^(1/p): what each resource takes of the reference's
+                  work, shrinking with the cluster's own; p between adding up and the longest alone
+    growth        (vCPUs)^g: work that grows with the cluster, such as more and smaller tasks
+    cliff         1 + R where the cluster's memory is less than the working set, and read again
+    heap          1 + r where memory for each vCPU is little: collecting garbage, spilling
+    serial        on one core, so only faster cores shorten it
+    coordination  grows with vCPUs: driving tasks, connecting all with all
+    start         the same everywhere
+
+Both steps are logistic in the logarithm of memory. A larger input needs more of everything: work
+and serial time by ``size^a``, coordination by ``size^b``, and the working set in proportion. What
+matters, and in which order, is known from runs of others: memory first, then what does not shrink,
+then the speed of cores.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.model.past_runs.clusters import REFERENCE, Clusters, Floats
+
+STEEPEST = 50.0
+
+
+@dataclass(frozen=True)
+class Demands:
+    """Draws of a job's parameters: of each array the first axis are draws.
+
+    Shares are of the work of cores on the reference cluster; ``family_speeds`` has a column for
+    each family of types, as logarithms.
+    """
+
+    core_speed_power: Floats
+    family_speeds: Floats
+    disk: Floats
+    network: Floats
+    overlap: Floats
+    growth: Floats
+    serial: Floats
+    coordination: Floats
+    start: Floats
+    has_cliff: npt.NDArray[np.bool_]
+    working_set_log_gib: Floats
+    cliff_width: Floats
+    cliff_factor: Floats
+    has_heap: npt.NDArray[np.bool_]
+    heap_log_gib: Floats
+    heap_width: Floats
+    heap_factor: Floats
+    size_power: Floats
+    coordination_power: Floats
+
+    def __len__(self) -> int:
+        return len(self.overlap)
+
+    def at(self, places: npt.ArrayLike) -> "Demands":
+        where = np.asarray(places, dtype=np.int64)
+        return Demands(*(getattr(self, each.name)[where] for each in fields(self)))
+
+
+def log_times(
+    demands: Demands,
+    clusters: Clusters,
+    log_sizes: Floats | float = 0.0,
+    log_work: Floats | float = 0.0,
+) -> Floats:
+    """Logarithms of seconds, but for the scale: draws times clusters.
+
+    Args:
+        demands: The draws.
+        clusters: The clusters.
+        log_sizes: Logarithms of input sizes, relative to the job's own; by cluster, or by draw and
+            cluster.
+        log_work: The same of work that other parameters than the size cause.
+    """
+
+    def column(values: npt.NDArray[np.generic]) -> Floats:
+        return values[:, None].astype(np.float64)
+
+    its, reference = clusters, REFERENCE
+    speed = np.log(its.cores / its.vcpus) * column(demands.core_speed_power)
+    speed = np.exp(speed + demands.family_speeds[:, its.families])
+    all_vcpus = its.nodes * its.vcpus / (reference.nodes * reference.vcpus)
+    cores = 1 / (all_vcpus * speed)
+    disk = column(demands.disk) * _of(reference.disk_bytes_per_second, its, "disk_bytes_per_second")
+    sent = (1 - 1 / its.nodes) / (1 - 1 / reference.nodes)
+    network = column(demands.network) * sent
+    network *= _of(reference.network_bytes_per_second, its, "network_bytes_per_second")
+    work = _longest([cores, disk, network], column(demands.overlap))
+    work *= all_vcpus ** column(demands.growth)
+    gib = its.memory_bytes / (1 << 30)
+    work *= _step(
+        column(demands.has_cliff) * column(demands.cliff_factor),
+        (column(demands.working_set_log_gib) + log_sizes - np.log(its.nodes * gib))
+        / column(demands.cliff_width),
+    )
+    work *= _step(
+        column(demands.has_heap) * column(demands.heap_factor),
+        (column(demands.heap_log_gib) - np.log(gib / its.vcpus)) / column(demands.heap_width),
+    )
+    grown = np.exp(column(demands.size_power) * log_sizes + log_work)
+    coordinated = np.exp(column(demands.coordination_power) * log_sizes)
+    result: Floats = np.log(
+        grown * (work + column(demands.serial) / speed)
+        + coordinated * column(demands.coordination) * all_vcpus
+        + column(demands.start)
+    )
+    return result
+
+
+def _of(rate: Floats, clusters: Clusters, name: str) -> Floats:
+    """The reference's rate as a multiple of the clusters'."""
+    multiple: Floats = REFERENCE.nodes * rate / (clusters.nodes * getattr(clusters, name))
+    return multiple
+
+
+def _longest(parts: list[Floats], overlap: Floats) -> Floats:
+    """The p-norm: with p = 1 the sum, with large p the longest."""
+    logs = np.log(np.maximum(np.stack(np.broadcast_arrays(*parts)), 1e-300))
+    most = logs.max(axis=0)
+    total: Floats = np.exp(most) * np.exp(overlap * (logs - most)).sum(axis=0) ** (1 / overlap)
+    return total
+
+
+def _step(height: Floats, x: Floats) -> Floats:
+    factor: Floats = 1 + height / (1 + np.exp(-np.clip(x, -STEEPEST, STEEPEST)))
+    return factor

@@ -1,0 +1,213 @@
+"""From some runs of a job to its likely demands, and from those to its times on other clusters.
+
+Draws of the prior are weighted by how well they explain the runs (importance sampling). Given its
+demands, a job's times are a Student process around the law: the runs' misfits tell its scale, and
+move the prediction of clusters that are like theirs. A prediction is a mixture over some of the
+draws, so it may have two modes, as where it is open whether a working set fits into memory.
+
+A run that was stopped unfinished took at least that long. A run that failed says nothing of time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from tonnage.model.past_runs import misfit
+from tonnage.model.past_runs.clusters import Clusters, Floats, Integers
+from tonnage.model.past_runs.law import Demands, log_times
+from tonnage.model.past_runs.prior import SEED, prior_draws
+
+KEPT = 600
+"""Draws that a prediction mixes."""
+USUAL_LOG_SECONDS = 6.0
+"""The center of the scale's prior, of 400 s; its spread makes it irrelevant."""
+UNKNOWN_FACTOR = 1.0
+"""How far the work of another variant may be from that of the job, as a logarithm, where the size
+of its input is not known."""
+PARAMETER_POWER = (0.7, 0.4)
+"""By which power of a parameter work grows: its mean and standard deviation."""
+
+
+@dataclass(frozen=True)
+class RunsOf:
+    """Runs of a job and of its variants, or clusters to predict; arrays over runs.
+
+    Attributes:
+        clusters: Their clusters.
+        log_sizes: Logarithms of input sizes relative to the job's own; NaN where unknown.
+        variants: 0 for the job's own, another number for each variant.
+        log_parameters: Logarithms of numeric parameters relative to the job's own, runs times
+            parameters.
+    """
+
+    clusters: Clusters
+    log_sizes: Floats
+    variants: Integers
+    log_parameters: Floats
+
+    def __len__(self) -> int:
+        return len(self.log_sizes)
+
+    def at(self, places: Sequence[int] | Integers) -> "RunsOf":
+        where = np.asarray(places, dtype=np.int64)
+        return RunsOf(
+            self.clusters.at(where),
+            self.log_sizes[where],
+            self.variants[where],
+            self.log_parameters[where],
+        )
+
+    def __add__(self, other: "RunsOf") -> "RunsOf":
+        return RunsOf(
+            self.clusters + other.clusters,
+            np.concatenate([self.log_sizes, other.log_sizes]),
+            np.concatenate([self.variants, other.variants]),
+            np.concatenate([self.log_parameters, other.log_parameters]),
+        )
+
+
+@dataclass(frozen=True)
+class Times:
+    """Draws of times on clusters, in logarithms of seconds: draws times clusters.
+
+    ``expected`` is of the job's usual run, ``single`` of one run, which varies around it.
+    """
+
+    expected: Floats
+    single: Floats
+
+    @property
+    def seconds(self) -> Floats:
+        """The median of each cluster."""
+        median: Floats = np.exp(np.median(self.expected, axis=0))
+        return median
+
+    def interval(self, confidence: float) -> tuple[Floats, Floats]:
+        """The bounds between which a run lies with this probability, in seconds."""
+        outside = (1 - confidence) / 2
+        low, high = np.exp(np.quantile(self.single, [outside, 1 - outside], axis=0))
+        return low, high
+
+    def in_time(self, seconds: float) -> Floats:
+        """The probability that a run keeps the deadline, by cluster."""
+        kept: Floats = (self.single <= np.log(seconds)).mean(axis=0)
+        return kept
+
+
+def predict(
+    known: RunsOf,
+    log_seconds: Floats,
+    unfinished: np.ndarray,
+    targets: RunsOf,
+    families: int,
+    seed: int = SEED,
+) -> Times:
+    """Predict the times of targets from the runs that are known, at least one of them finished.
+
+    Args:
+        known: The runs.
+        log_seconds: Logarithms of what they took, or of the time after which they were stopped.
+        unfinished: Which of them were stopped.
+        targets: What to predict.
+        families: How many families of machine types there are.
+        seed: Of the draws.
+    """
+    dice = np.random.default_rng(seed)
+    demands = prior_draws(families)
+    variants = _Variants.drawn(len(demands), known + targets, dice)
+    finished, stopped = known.at(np.flatnonzero(~unfinished)), known.at(np.flatnonzero(unfinished))
+    runs = _Explained(demands, variants, finished, log_seconds[~unfinished])
+    weights = runs.log_weights
+    if len(stopped):
+        weights = weights + runs.log_chance_of_more(
+            demands, variants, stopped, log_seconds[unfinished]
+        )
+    weights = np.exp(weights - weights.max())
+    kept = dice.choice(len(demands), KEPT, p=weights / weights.sum())
+    return runs.predict(demands, variants, kept, targets, dice)
+
+
+@dataclass(frozen=True)
+class _Variants:
+    """Draws of how variants of a job differ from it."""
+
+    log_factors: Floats
+    """By draw and variant: of the size where it is unknown."""
+    powers: Floats
+    """By draw and parameter."""
+
+    @classmethod
+    def drawn(cls, count: int, runs: RunsOf, dice: np.random.Generator) -> "_Variants":
+        variants = int(runs.variants.max()) + 1
+        factors = dice.normal(0.0, UNKNOWN_FACTOR, (count, variants))
+        factors[:, 0] = 0.0
+        parameters = runs.log_parameters.shape[1]
+        return cls(factors, dice.normal(*PARAMETER_POWER, (count, parameters)))
+
+    def at(self, places: Integers) -> "_Variants":
+        return _Variants(self.log_factors[places], self.powers[places])
+
+    def log_times(self, demands: Demands, runs: RunsOf) -> Floats:
+        sizes = np.where(
+            np.isnan(runs.log_sizes), self.log_factors[:, runs.variants], runs.log_sizes
+        )
+        work = self.powers @ runs.log_parameters.T
+        return USUAL_LOG_SECONDS + log_times(demands, runs.clusters, sizes, work)
+
+
+class _Explained:
+    """Finished runs, and how well each draw explains them."""
+
+    def __init__(
+        self, demands: Demands, variants: _Variants, runs: RunsOf, log_seconds: Floats
+    ) -> None:
+        self._runs = runs
+        self._rest = log_seconds - variants.log_times(demands, runs)
+        self._inverse = np.linalg.inv(self._covariance(runs) + misfit.NOISE**2 * np.eye(len(runs)))
+        self._distance = np.einsum("di,ij,dj->d", self._rest, self._inverse, self._rest)
+        self._freedom = misfit.TAIL + len(runs)
+
+    @property
+    def log_weights(self) -> Floats:
+        weights: Floats = -self._freedom / 2 * np.log1p(self._distance / misfit.TAIL)
+        return weights
+
+    def log_chance_of_more(
+        self, demands: Demands, variants: _Variants, stopped: RunsOf, log_seconds: Floats
+    ) -> Floats:
+        """The logarithm of the probability that these took longer, each by itself."""
+        centers, spread = self._conditional(demands, variants, stopped, slice(None))
+        deviation = np.sqrt(np.diag(spread) + misfit.NOISE**2)
+        return np.asarray(special.log_ndtr((centers - log_seconds) / deviation).sum(axis=1))
+
+    def predict(
+        self,
+        demands: Demands,
+        variants: _Variants,
+        kept: Integers,
+        targets: RunsOf,
+        dice: np.random.Generator,
+    ) -> Times:
+        centers, spread = self._conditional(demands.at(kept), variants.at(kept), targets, kept)
+        root = np.linalg.cholesky(spread + 1e-9 * np.eye(len(targets)))
+        scale = (misfit.TAIL + self._distance[kept]) / dice.chisquare(self._freedom, len(kept))
+        expected = centers + np.sqrt(scale)[:, None] * (dice.normal(size=centers.shape) @ root.T)
+        noise = misfit.NOISE * dice.standard_t(misfit.TAIL, size=expected.shape)
+        return Times(expected, expected + noise)
+
+    def _conditional(
+        self, demands: Demands, variants: _Variants, others: RunsOf, which: Integers | slice
+    ) -> tuple[Floats, Floats]:
+        """The center of each draw on other clusters, given the runs, and their covariance."""
+        count = len(self._runs)
+        joint = self._covariance(self._runs + others)
+        across = joint[count:, :count]
+        gain = across @ self._inverse
+        centers = variants.log_times(demands, others) + self._rest[which] @ gain.T
+        return centers, joint[count:, count:] - gain @ across.T
+
+    @staticmethod
+    def _covariance(runs: RunsOf) -> Floats:
+        return misfit.covariance(runs.clusters, runs.variants)

@@ -1,0 +1,70 @@
+"""Which demands jobs have before any of their runs is known: broad distributions.
+
+Centers and widths are of what nine public jobs on 69 clusters each, and one on 72, turn out to need
+when all their runs are known, widened: other jobs are unlike these. Each program's own runs were
+left out when the predictions of it were judged.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tonnage.model.past_runs.clusters import Floats
+from tonnage.model.past_runs.law import Demands
+
+DRAWS = 20_000
+SEED = 20_260_731
+
+
+class LogNormal(NamedTuple):
+    median: float
+    spread: float
+
+    def draw(self, dice: np.random.Generator, count: int) -> Floats:
+        drawn: Floats = self.median * np.exp(dice.normal(0.0, self.spread, count))
+        return drawn
+
+
+class Normal(NamedTuple):
+    mean: float
+    spread: float
+
+    def draw(self, dice: np.random.Generator, count: int) -> Floats:
+        return dice.normal(self.mean, self.spread, count)
+
+
+PRIOR: dict[str, LogNormal | Normal] = {
+    "core_speed_power": Normal(0.75, 0.25),
+    "disk": LogNormal(0.2, 1.2),
+    "network": LogNormal(0.37, 1.2),
+    "overlap": LogNormal(1.8, 0.4),
+    "growth": Normal(0.02, 0.06),
+    "serial": LogNormal(0.1, 1.4),
+    "coordination": LogNormal(0.067, 1.6),
+    "start": LogNormal(0.06, 1.2),
+    "working_set_log_gib": Normal(4.8, 1.2),
+    "cliff_width": LogNormal(0.08, 0.8),
+    "cliff_factor": LogNormal(1.35, 0.9),
+    "heap_log_gib": Normal(0.7, 0.6),
+    "heap_width": LogNormal(0.37, 0.5),
+    "heap_factor": LogNormal(0.3, 0.8),
+    "size_power": Normal(1.0, 0.12),
+    "coordination_power": Normal(0.3, 0.3),
+}
+CLIFF_CHANCE, HEAP_CHANCE = 0.25, 0.4
+FAMILY_SPREAD = 0.06
+"""How far a family's cores are from what they sort, for a job, as a logarithm."""
+
+
+@cache
+def prior_draws(families: int, count: int = DRAWS, seed: int = SEED) -> Demands:
+    """Draws of the prior, the same each time."""
+    dice = np.random.default_rng(seed)
+    drawn = {name: law.draw(dice, count) for name, law in PRIOR.items()}
+    return Demands(
+        **drawn,
+        has_cliff=dice.random(count) < CLIFF_CHANCE,
+        has_heap=dice.random(count) < HEAP_CHANCE,
+        family_speeds=dice.normal(0.0, FAMILY_SPREAD, (count, families)),
+    )

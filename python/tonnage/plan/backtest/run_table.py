@@ -1,0 +1,119 @@
+"""Read a table of past runs, a CSV file with a row for each.
+
+``job, machine_type, nodes, seconds`` are needed. Columns with these names are known, too:
+``provider, framework, data_label, data_bytes, price_hour, outcome, repetition``. Any other is a
+parameter of the job, unless it says the same for all rows of a job or of a machine type.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import get_args
+
+from msgspec import structs
+
+from tonnage.base.records.past_run import Outcome, PastRun
+from tonnage.catalog.csv_rows import CatalogError, CsvRow, read_rows
+
+NEEDED = ("job", "machine_type", "nodes", "seconds")
+KNOWN = ("provider", "framework", "data_label", "data_bytes", "price_hour", "outcome", "repetition")
+MOST_NODES = 1_000_000
+MOST_SECONDS = 1e9
+
+
+def read_runs(path: Path) -> list[PastRun]:
+    """The runs of a table; a `CatalogError` names the row and the column of what is wrong."""
+    header, rows = read_rows(path)
+    missing = [name for name in NEEDED if name not in header]
+    if missing:
+        raise CatalogError(
+            f"{path}, row 1: missing column {', '.join(missing)}; a table of runs has "
+            f"{', '.join(NEEDED)}"
+        )
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise CatalogError(f"{path}, row 1: repeated column {', '.join(repeated)}")
+    if not rows:
+        raise CatalogError(f"{path}: the table has no runs")
+    others = [name for name in header if name not in (*NEEDED, *KNOWN)]
+    return _without_constants([_run(row, others) for row in rows])
+
+
+def _run(row: CsvRow, parameters: Sequence[str]) -> PastRun:
+    outcome = row.text("outcome") or "ok"
+    if outcome not in get_args(Outcome):
+        raise row.error("outcome", f"{outcome!r} is none of {', '.join(get_args(Outcome))}")
+    nodes = _above_zero(row, "nodes")
+    seconds = row.number("seconds")
+    if not nodes or nodes > MOST_NODES:
+        raise row.error("nodes", f"a number of machines from 1 to {MOST_NODES:,} is needed")
+    if not seconds or seconds > MOST_SECONDS:
+        raise row.error("seconds", f"a time above 0 and up to {MOST_SECONDS:g} s is needed")
+    return PastRun(
+        job=row.required("job"),
+        machine_type=row.required("machine_type"),
+        nodes=nodes,
+        seconds=seconds,
+        provider=(row.text("provider") or "aws").lower(),
+        framework=row.text("framework") or "",
+        data_label=row.text("data_label") or "",
+        data_bytes=_above_zero(row, "data_bytes"),
+        price_hour=row.price("price_hour"),
+        outcome=outcome,  # type: ignore[arg-type]
+        repetition=_above_zero(row, "repetition") or 1,
+        parameters={name: _value(text) for name in parameters if (text := row.text(name))},
+    )
+
+
+def _above_zero(row: CsvRow, column: str) -> int | None:
+    found = row.integer(column)
+    if found == 0:
+        raise row.error(column, "is 0; leave unknown figures blank")
+    return found
+
+
+def _value(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _without_constants(runs: list[PastRun]) -> list[PastRun]:
+    """The runs without parameters that do not vary within a program, or only with the machine."""
+    programs: dict[Hashable, list[PastRun]] = defaultdict(list)
+    for run in runs:
+        programs[run.program].append(run)
+    kept: dict[Hashable, set[str]] = {
+        program: {name for name in _parameters(some) if not _follows(some, name)}
+        for program, some in programs.items()
+    }
+    return [
+        structs.replace(
+            run,
+            parameters={
+                name: value for name, value in run.parameters.items() if name in kept[run.program]
+            },
+        )
+        for run in runs
+    ]
+
+
+def _parameters(runs: Iterable[PastRun]) -> set[str]:
+    return {name for run in runs for name in run.parameters}
+
+
+def _follows(runs: Sequence[PastRun], name: str) -> bool:
+    """Whether a parameter is the same for all runs, or for all of a machine type."""
+    by_type: dict[str, set[object]] = defaultdict(set)
+    for run in runs:
+        by_type[run.machine_type].add(run.parameters.get(name))
+    return all(len(values) == 1 for values in by_type.values())
+
+
+def by_job(runs: Iterable[PastRun]) -> Mapping[str, list[PastRun]]:
+    """The runs of each job, by its name."""
+    found: dict[str, list[PastRun]] = defaultdict(list)
+    for run in runs:
+        found[run.name].append(run)
+    return found

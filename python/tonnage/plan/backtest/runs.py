@@ -1,0 +1,222 @@
+"""Hide all but some runs of each job, predict the others, and compare.
+
+For each job and each training set: the runs of the set, and those of the same set of its variants
+(the program with other data), are known; every other finished run is predicted, also by simpler
+laws. What is chosen is the cheapest of the job's clusters, by what is predicted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.base.records.past_run import PastRun
+from tonnage.model.past_runs.baselines import BASELINES
+from tonnage.model.past_runs.clusters import Floats
+from tonnage.model.past_runs.posterior import RunsOf, Times, predict
+from tonnage.plan.backtest.run_machines import Machines
+from tonnage.plan.backtest.run_table import by_job
+from tonnage.plan.backtest.training_sets import TrainingSet
+
+CONFIDENCE = 0.9
+IN_TIME = 0.75
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The runs that were predicted from one training set of a job, and how well."""
+
+    job: str
+    program: tuple[str, str]
+    errors: Floats
+    inside: npt.NDArray[np.bool_]
+    widths: Floats
+    regret: float
+    """What the chosen cluster costs above the cheapest, as a share."""
+    missed: bool
+    """Whether the cluster that is chosen for a deadline is too late."""
+    deadline_regret: float | None
+    """As ``regret``, of the clusters in time; ``None`` if it is missed."""
+    baselines: Mapping[str, "OfBaseline"]
+
+
+@dataclass(frozen=True)
+class OfBaseline:
+    """How well a simpler law predicted the same runs, and chose."""
+
+    errors: Floats
+    regret: float
+    missed: bool
+
+
+class Backtest:
+    """The jobs of a table, with what is known of their machines."""
+
+    def __init__(self, runs: Sequence[PastRun], machines: Machines) -> None:
+        self.machines = machines
+        self.runs = by_job(runs)
+        self.jobs = {name: _Job(some, machines) for name, some in self.runs.items()}
+
+    def test(self, sets: Sequence[TrainingSet], runs: int) -> list[Tested]:
+        """Predict each job from the first so many runs of each set."""
+        return [
+            tested
+            for each in sets
+            for name in each.places
+            if (tested := self._tested(name, each, runs)) is not None
+        ]
+
+    def _tested(self, name: str, trained: TrainingSet, runs: int) -> Tested | None:
+        job = self.jobs[name]
+        own = list(trained.places[name][:runs])
+        if not any(place in job.finished for place in own):
+            return None
+        known = [(name, place) for place in own]
+        known += [
+            (other, place)
+            for other, places in trained.places.items()
+            if other != name and self.jobs[other].program == job.program
+            for place in places[:runs]
+        ]
+        tested = [place for place in job.finished if place not in own]
+        if not tested:
+            return None
+        times = self._predict(name, known)
+        return _judged(job, own, tested, times)
+
+    def _predict(self, name: str, known: Sequence[tuple[str, int]]) -> Times:
+        job = self.jobs[name]
+        variants = {name: 0}
+        parts, log_seconds, unfinished = [], [], []
+        for other, place in known:
+            its = self.jobs[other]
+            run = its.runs[place]
+            if run.outcome == "failed":
+                continue
+            number = variants.setdefault(other, len(variants))
+            parts.append(its.as_runs([place], number, job))
+            log_seconds.append(np.log(run.seconds))
+            unfinished.append(run.outcome == "timeout")
+        everything = job.as_runs(range(len(job.runs)), 0, job)
+        joined = parts[0]
+        for part in parts[1:]:
+            joined += part
+        return predict(
+            joined, np.array(log_seconds), np.array(unfinished), everything, self.machines.families
+        )
+
+
+class _Job:
+    """The runs of a job, and what its clusters have."""
+
+    def __init__(self, runs: Sequence[PastRun], machines: Machines) -> None:
+        self.runs = list(runs)
+        self.name, self.program = runs[0].name, runs[0].program
+        offers = [machines.offer(run.provider, run.machine_type) for run in runs]
+        self.clusters = machines.clusters(
+            (offer, run.nodes) for offer, run in zip(offers, runs, strict=True)
+        )
+        self.seconds = np.array([run.seconds for run in runs])
+        hourly = [
+            run.price_hour or (offer.on_demand.usd_per_hour if offer.on_demand else np.nan)
+            for run, offer in zip(runs, offers, strict=True)
+        ]
+        self.usd_per_second = np.array(hourly) * self.clusters.nodes / 3600
+        sizes = [run.data_bytes for run in runs if run.data_bytes]
+        self.usual_bytes = float(np.median(sizes)) if sizes else None
+        self.sizes = np.array([run.data_bytes or self.usual_bytes or 1.0 for run in runs])
+        self.finished = [place for place, run in enumerate(runs) if run.outcome == "ok"]
+        self.parameters = {
+            name: value for name, value in runs[0].parameters.items() if isinstance(value, float)
+        }
+
+        self.deadline = float(np.median(self.seconds[self.finished])) if self.finished else 0.0
+        """Half of its clusters keep it."""
+
+    @property
+    def paid(self) -> Floats:
+        """Dollars of each finished run; what is chosen is one of them, by its place among them."""
+        usd: Floats = (self.seconds * self.usd_per_second)[self.finished]
+        return usd
+
+    def cheapest(self, seconds: Floats) -> int:
+        return int(np.argmin((seconds * self.usd_per_second)[self.finished]))
+
+    def regret(self, chosen: int) -> float:
+        return float(self.paid[chosen] / self.paid.min() - 1)
+
+    def is_missed(self, chosen: int) -> bool:
+        return bool(self.seconds[self.finished][chosen] > self.deadline)
+
+    def deadline_regret(self, chosen: int) -> float:
+        in_time = self.seconds[self.finished] <= self.deadline
+        return float(self.paid[chosen] / self.paid[in_time].min() - 1)
+
+    def as_runs(self, places: Sequence[int], variant: int, job: "_Job") -> RunsOf:
+        """Its runs, relative to the job that is predicted."""
+        where = np.array(places, dtype=np.int64)
+        if job.usual_bytes and self.usual_bytes:
+            log_sizes = np.log(self.sizes[where] / job.usual_bytes)
+        elif variant == 0:
+            log_sizes = np.zeros(len(where))
+        else:
+            log_sizes = np.full(len(where), np.nan)
+        names = sorted(job.parameters)
+        ratios = [
+            np.log(self.parameters[name] / job.parameters[name])
+            if self.parameters.get(name, 0) > 0 and job.parameters[name] > 0
+            else 0.0
+            for name in names
+        ]
+        return RunsOf(
+            self.clusters.at(where),
+            log_sizes,
+            np.full(len(where), variant),
+            np.tile(np.array(ratios), (len(where), 1)).reshape(len(where), len(names)),
+        )
+
+
+def _judged(job: _Job, own: Sequence[int], tested: Sequence[int], times: Times) -> Tested:
+    true = job.seconds[tested]
+    low, high = times.interval(CONFIDENCE)
+    known = [place for place in own if place in job.finished]
+    baselines = {}
+    for name, law in BASELINES.items():
+        runs = job.clusters.at(known), job.sizes[known], job.seconds[known]
+        seconds = law(*runs, job.clusters, job.sizes)
+        in_time = (seconds <= job.deadline).astype(np.float64)
+        baselines[name] = OfBaseline(
+            errors=np.abs(seconds[tested] / true - 1),
+            regret=job.regret(job.cheapest(seconds)),
+            missed=job.is_missed(_in_time(job, seconds, in_time)),
+        )
+    chosen = _in_time(job, times.seconds, times.in_time(job.deadline))
+    missed = job.is_missed(chosen)
+    return Tested(
+        job=job.name,
+        program=job.program,
+        errors=np.abs(times.seconds[tested] / true - 1),
+        inside=((low <= job.seconds) & (job.seconds <= high))[tested],
+        widths=(high / low)[tested],
+        regret=job.regret(int(np.argmin(_expected_regret(job, times)))),
+        missed=missed,
+        deadline_regret=None if missed else job.deadline_regret(chosen),
+        baselines=baselines,
+    )
+
+
+def _in_time(job: _Job, seconds: Floats, chance: Floats) -> int:
+    """The cheapest cluster that keeps the deadline with 75 %, or the one that most likely does."""
+    some = np.flatnonzero(chance[job.finished] >= IN_TIME)
+    if not len(some):
+        return int(np.argmax(chance[job.finished]))
+    paid = (seconds * job.usd_per_second)[job.finished]
+    return int(some[np.argmin(paid[some])])
+
+
+def _expected_regret(job: _Job, times: Times) -> Floats:
+    """How much more than the cheapest each finished run's cluster costs, as a mean logarithm."""
+    paid = (times.expected + np.log(job.usd_per_second))[:, job.finished]
+    found: Floats = (paid - paid.min(axis=1)[:, None]).mean(axis=0)
+    return found

@@ -1,0 +1,117 @@
+"""Predictions of made-up jobs whose demands are drawn, from some of their runs."""
+
+import numpy as np
+import pytest
+
+from tonnage.model.past_runs import misfit
+from tonnage.model.past_runs.baselines import BASELINES
+from tonnage.model.past_runs.clusters import Clusters
+from tonnage.model.past_runs.law import log_times
+from tonnage.model.past_runs.posterior import RunsOf, Times, predict
+from tonnage.model.past_runs.prior import prior_draws
+
+GIB = 1 << 30
+NODES = (4, 6, 8, 12, 16, 24)
+MIDDLE = 3
+"""Of the first type, with twelve nodes."""
+
+
+def clusters() -> Clusters:
+    """Three types of as many sizes of clusters."""
+    vcpus, memory = np.array([4.0, 4.0, 8.0]), np.array([16.0, 30.0, 15.0]) * GIB
+    which = np.repeat([0, 1, 2], len(NODES))
+    return Clusters(
+        nodes=np.tile(np.array(NODES, dtype=np.float64), 3),
+        vcpus=vcpus[which],
+        cores=np.array([4.0, 4.4, 9.6])[which],
+        memory_bytes=memory[which],
+        disk_bytes_per_second=np.array([94e6, 106e6, 125e6])[which],
+        network_bytes_per_second=np.array([0.18e9, 0.4e9, 0.6e9])[which],
+        machine_types=which,
+        families=which,
+    )
+
+
+def all_runs(log_sizes: float = 0.0) -> RunsOf:
+    its = clusters()
+    count = len(its)
+    return RunsOf(
+        its, np.full(count, log_sizes), np.zeros(count, dtype=np.int64), np.zeros((count, 0))
+    )
+
+
+def made_up(number: int) -> np.ndarray:
+    """The logarithms of seconds of a job of the prior, which its law fits as well as others'."""
+    dice = np.random.default_rng(number)
+    demands = prior_draws(3, 200, seed=5).at([number])
+    spread = misfit.covariance(clusters(), np.zeros(len(clusters()))) - misfit.ANY_SCALE**2
+    wrong = dice.multivariate_normal(np.zeros(len(clusters())), spread)
+    noise = misfit.NOISE * dice.standard_t(misfit.TAIL, len(clusters()))
+    return np.asarray(6.0 + log_times(demands, clusters())[0] + wrong + noise)
+
+
+def predicted(true: np.ndarray, known: list[int], unfinished: list[int] | None = None) -> Times:
+    places = [*known, *(unfinished or [])]
+    stopped = np.array([False] * len(known) + [True] * len(unfinished or []))
+    return predict(all_runs().at(places), true[places], stopped, all_runs(), 3)
+
+
+def test_intervals_hold_and_more_runs_narrow_them() -> None:
+    widths, inside = {}, {}
+    for known in ([MIDDLE], [MIDDLE, 1, 14]):
+        held, wide = [], []
+        for number in range(40):
+            true = made_up(number)
+            low, high = predicted(true, known).interval(0.9)
+            others = np.ones(len(true), dtype=bool)
+            others[known] = False
+            held.append(((np.log(low) <= true) & (true <= np.log(high)))[others])
+            wide.append(np.median(high / low))
+        inside[len(known)], widths[len(known)] = np.mean(held), np.median(wide)
+    assert 0.84 <= inside[1] <= 0.96 and 0.84 <= inside[3] <= 0.96
+    assert widths[3] < 0.85 * widths[1]
+
+
+def test_a_run_that_was_stopped_took_at_least_that_long() -> None:
+    true = made_up(1)
+    without = predicted(true, [MIDDLE]).seconds[0]
+    limit = np.array(true)
+    limit[0] = np.log(2 * without)
+    assert predicted(limit, [MIDDLE], unfinished=[0]).seconds[0] > 1.2 * without
+
+
+def test_a_variant_of_twice_the_size_teaches_and_takes_longer() -> None:
+    true = made_up(2)
+    its = all_runs()
+    larger = all_runs(np.log(2.0))
+    variant = RunsOf(
+        larger.clusters,
+        larger.log_sizes,
+        np.ones(len(larger), dtype=np.int64),
+        larger.log_parameters,
+    )
+    known = its.at([MIDDLE]) + variant.at([0, 14])
+    seconds = np.array([true[MIDDLE], true[0] + np.log(2), true[14] + np.log(2)])
+    both = predict(known, seconds, np.zeros(3, dtype=bool), its, 3)
+    (low, high), (alone_low, alone_high) = (
+        both.interval(0.9),
+        predicted(true, [MIDDLE]).interval(0.9),
+    )
+    assert np.median(high / low) < np.median(alone_high / alone_low)
+    of_larger = predict(its.at([MIDDLE]), true[[MIDDLE]], np.zeros(1, dtype=bool), larger, 3)
+    assert np.all(of_larger.seconds > predicted(true, [MIDDLE]).seconds)
+
+
+def test_the_same_runs_give_the_same_prediction() -> None:
+    true = made_up(3)
+    assert np.array_equal(predicted(true, [1, 9]).single, predicted(true, [1, 9]).single)
+
+
+@pytest.mark.parametrize("law", BASELINES)
+def test_a_baseline_finds_what_follows_its_law(law: str) -> None:
+    its, ones = clusters(), np.ones(len(clusters()))
+    work = its.nodes * its.cores
+    seconds = 5000 / work + (0 if law == "cores x speed" else 40)
+    some = [0, 5, 9, 13, 17]
+    found = BASELINES[law](its.at(some), ones[some], seconds[some], its, ones)
+    assert found == pytest.approx(seconds, rel=1e-3)
