@@ -1,8 +1,8 @@
 """Which demands jobs have before any of their runs is known: broad distributions.
 
-Centers and widths are of what nine public jobs on 69 clusters each, and one on 72, turn out to need
-when all their runs are known, widened: other jobs are unlike these. Each program's own runs were
-left out when the predictions of it were judged.
+Centers and widths were set by hand after what nine public jobs on 69 clusters each, and one on 72,
+turn out to need when all their runs are known, and widened: other jobs are unlike these. So
+predictions of these ten are mildly optimistic.
 """
 
 from functools import cache
