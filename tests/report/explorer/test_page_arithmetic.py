@@ -97,8 +97,13 @@ MIRRORED = {
 }
 """The modules that each script of the arithmetic mirrors."""
 PYTHON_ONLY = {
-    "tonnage.plan.backtest.predict": "the page predicts no past runs",
-    "tonnage.plan.backtest.published_sorts": "the page predicts no past runs",
+    **{
+        f"tonnage.plan.backtest.{name}": "the page predicts no past runs"
+        for name in (
+            *("predict", "published_sorts"),
+            *("run_machines", "run_table", "runs", "summary", "training_sets"),
+        )
+    },
     "tonnage.plan.calibration": "its results are in the demands that the page gets",
     "tonnage.plan.demand": "the page gets the demands",
     "tonnage.plan.recommendations.drop_nodes": "the page plans no existing cluster",
