@@ -78,6 +78,16 @@ def test_what_cannot_be_predicted_says_why(
 
 
 def test_options_of_tables_are_not_for_records(tonnage: Tonnage) -> None:
-    wrong = tonnage.run("backtest", "records", "--train", "2")
-    assert wrong.returncode == 2
-    assert "--train is for a table of runs; remove it" in wrong.stderr
+    for flag, value in (("--train", "2"), ("--strategies", "mid")):
+        wrong = tonnage.run("backtest", "records", flag, value)
+        assert wrong.returncode == 2
+        assert f"{flag} is for a table of runs; remove it" in wrong.stderr
+
+
+def test_strategies_are_of_training_sets(tonnage: Tonnage, runs: Path, tmp_path: Path) -> None:
+    wrong = tonnage.run("backtest", runs, "--strategies", "mid")
+    assert wrong.returncode == 2 and "specify their file with --training-sets" in wrong.stderr
+    sets = tmp_path / "sets.csv"
+    sets.write_text("job,strategy,draw,rank,machine_type,nodes\ncount_small,mid,1,1,m4.xlarge,4\n")
+    wrong = tonnage.run("backtest", runs, "--training-sets", sets, "--strategies", "other")
+    assert wrong.returncode == 2 and "no training set of other" in wrong.stderr

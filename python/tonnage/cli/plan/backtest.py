@@ -66,10 +66,16 @@ def backtest(
         tonnage backtest runs.csv --train 1 3
     """
     if runs == RECORDS:
-        for flag, value in (("--train", train), ("--training-sets", training_sets)):
+        given = {"--train": train, "--training-sets": training_sets, "--strategies": strategies}
+        for flag, value in given.items():
             if value is not None:
                 raise core.UsageError(f"{flag} is for a table of runs; remove it")
         _backtest_records(as_json)
+    elif strategies and training_sets is None:
+        raise core.UsageError(
+            "--strategies chooses among training sets; specify their file with --training-sets, or "
+            "remove it"
+        )
     elif Path(runs).exists():
         _backtest_runs(Path(runs), train or list(USUAL_RUNS), training_sets, strategies, as_json)
     else:
@@ -92,8 +98,9 @@ def _backtest_records(as_json: bool) -> None:
     from tonnage.plan.backtest.predict import predict
     from tonnage.plan.backtest.published_sorts import published_sorts
 
+    catalogs = _catalogs()
     known = index_profiles([each for name in BUILT_IN for each in read_profiles(name)])
-    found = [predict(each, _catalogs(), known) for each in published_sorts()]
+    found = [predict(each, catalogs, known) for each in published_sorts()]
     print_result(backtest_values(found), backtest_lines(found), as_json)
 
 

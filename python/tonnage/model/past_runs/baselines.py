@@ -31,8 +31,6 @@ def cores_times_speed(
 def amdahl(
     runs: Clusters, sizes: Floats, seconds: Floats, others: Clusters, other_sizes: Floats
 ) -> Floats:
-    if len(runs) < 2:
-        return cores_times_speed(runs, sizes, seconds, others, other_sizes)
     return _fit(
         lambda clusters, size: [np.ones_like(size), size / _cores(clusters)],
         *(runs, sizes, seconds, others, other_sizes),
@@ -42,8 +40,6 @@ def amdahl(
 def ernest(
     runs: Clusters, sizes: Floats, seconds: Floats, others: Clusters, other_sizes: Floats
 ) -> Floats:
-    if len(runs) < 2:
-        return cores_times_speed(runs, sizes, seconds, others, other_sizes)
     return _fit(
         lambda clusters, size: [
             np.ones_like(size),
@@ -74,7 +70,9 @@ def _fit(
     others: Clusters,
     other_sizes: Floats,
 ) -> Floats:
-    """Non-negative least squares of relative errors."""
+    """Non-negative least squares of relative errors; one run tells only the work."""
+    if len(runs) < 2:
+        return cores_times_speed(runs, sizes, seconds, others, other_sizes)
     made = np.column_stack(terms(runs, sizes)) / seconds[:, None]
     weights, _ = nnls(made, np.ones(len(seconds)))
     result: Floats = np.column_stack(terms(others, other_sizes)) @ weights

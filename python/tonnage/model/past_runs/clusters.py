@@ -13,7 +13,8 @@ Integers = npt.NDArray[np.int64]
 class Clusters:
     """Identical machines each; of each array the first axis are clusters.
 
-    ``cores`` is of a machine, in cores of the reference; rates and memory are of a machine, too.
+    All but ``nodes`` are of one machine. ``cores`` counts them in cores of the reference: a core
+    that is twice as fast counts as two.
     """
 
     nodes: Floats

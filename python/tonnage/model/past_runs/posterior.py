@@ -72,7 +72,7 @@ class RunsOf:
 class Times:
     """Draws of times on clusters, in logarithms of seconds: draws times clusters.
 
-    ``expected`` is of the job's usual run, ``single`` of one run, which varies around it.
+    ``expected`` is without the variation from run to run, ``single`` with it.
     """
 
     expected: Floats

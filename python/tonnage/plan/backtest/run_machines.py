@@ -1,7 +1,7 @@
 """What the catalogs know of the machines of runs: cores and their speed, memory, disks, network.
 
 Data of a cluster is on its local disks, if it has any, else on volumes behind the machine's link.
-What is unknown is taken from machines with as many vCPUs, and said.
+Where nobody published a rate, a usual one is assumed; a machine of unknown memory is refused.
 """
 
 import math
@@ -18,6 +18,8 @@ DISK_WITHOUT_LINK = 50e6
 """Bytes a second that a machine writes to volumes over its network, if it has no link for them."""
 LOCAL_SSD = 400e6
 """Bytes a second of a local disk whose rate nobody published."""
+USUAL_NETWORK = 0.125e9
+"""Bytes a second of a machine of up to four vCPUs whose network nobody published."""
 THREADS_OF_CORE = 2
 
 
@@ -31,7 +33,7 @@ class Machines:
 
     @property
     def families(self) -> int:
-        """How many there are so far, with room for those to come."""
+        """How many have a number of their own."""
         return MOST_FAMILIES
 
     def offer(self, provider: str, machine_type: str) -> Offer:
@@ -40,8 +42,16 @@ class Machines:
             if catalog.provider == provider:
                 for offer in catalog.offers:
                     if offer.type == machine_type:
+                        if offer.memory_bytes is None:
+                            raise CatalogError(
+                                f"the memory of {machine_type} of {provider} is unknown; remove "
+                                "its runs"
+                            )
                         return offer
-        raise CatalogError(f"no catalog has {machine_type} of {provider}")
+        raise CatalogError(
+            f"no catalog has {machine_type} of {provider}; tonnage catalog ls lists them; remove "
+            "its runs"
+        )
 
     def clusters(self, some: Iterable[tuple[Offer, int]]) -> Clusters:
         """Clusters of these machines and numbers of nodes."""
@@ -50,9 +60,7 @@ class Machines:
             nodes=np.array(nodes, dtype=np.float64),
             vcpus=np.array([_vcpus(each) for each in offers]),
             cores=np.array([_cores(each) for each in offers]),
-            memory_bytes=np.array(
-                [float(each.memory_bytes or 4e9 * _vcpus(each)) for each in offers]
-            ),
+            memory_bytes=np.array([float(each.memory_bytes or 0) for each in offers]),
             disk_bytes_per_second=np.array([_disk_rate(each) for each in offers]),
             network_bytes_per_second=np.array([_network_rate(each) for each in offers]),
             machine_types=np.array(
@@ -107,5 +115,5 @@ def _network_rate(offer: Offer) -> float:
         rate for rate in (network.baseline_bytes_per_second, network.peak_bytes_per_second) if rate
     ]
     if not rates:
-        return 0.125e9 * max(_vcpus(offer) / 4, 1)
+        return USUAL_NETWORK * max(_vcpus(offer) / 4, 1)
     return float(np.exp(np.mean(np.log(rates))))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.past_run import PastRun
+from tonnage.catalog import CatalogError, Offer
 from tonnage.model.past_runs.baselines import BASELINES
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
@@ -118,10 +119,7 @@ class _Job:
             (offer, run.nodes) for offer, run in zip(offers, runs, strict=True)
         )
         self.seconds = np.array([run.seconds for run in runs])
-        hourly = [
-            run.price_hour or (offer.on_demand.usd_per_hour if offer.on_demand else np.nan)
-            for run, offer in zip(runs, offers, strict=True)
-        ]
+        hourly = [_usd_per_hour(run, offer) for run, offer in zip(runs, offers, strict=True)]
         self.usd_per_second = np.array(hourly) * self.clusters.nodes / 3600
         sizes = [run.data_bytes for run in runs if run.data_bytes]
         self.usual_bytes = float(np.median(sizes)) if sizes else None
@@ -175,6 +173,18 @@ class _Job:
             np.full(len(where), variant),
             np.tile(np.array(ratios), (len(where), 1)).reshape(len(where), len(names)),
         )
+
+
+def _usd_per_hour(run: PastRun, offer: Offer) -> float:
+    """What the run's owner counts, or the catalog's price."""
+    if run.price_hour:
+        return run.price_hour
+    if offer.on_demand is None:
+        raise CatalogError(
+            f"the price of {offer.type} of {offer.provider} is unknown; specify it in a column "
+            "price_hour"
+        )
+    return offer.on_demand.usd_per_hour
 
 
 def _judged(job: _Job, own: Sequence[int], tested: Sequence[int], times: Times) -> Tested:

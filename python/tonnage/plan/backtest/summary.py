@@ -72,7 +72,8 @@ def summary(name: str, tested: Sequence[Tested]) -> Summary:
     )
 
 
-def by_job(tested: Sequence[Tested]) -> list[Summary]:
+def summaries(tested: Sequence[Tested]) -> list[Summary]:
+    """Of each job."""
     found: dict[str, list[Tested]] = defaultdict(list)
     for each in tested:
         found[each.job].append(each)

@@ -69,7 +69,10 @@ def read_training_sets(
             of_draw = found[f"{strategy} {row.required('draw')}"]
             of_draw[job].append((row.integer("rank") or 0, row))
     if not found:
-        raise CatalogError(f"{path}: no row is of a job of the table")
+        chosen = f" of {', '.join(strategies)}" if strategies else ""
+        raise CatalogError(
+            f"{path}: no training set{chosen} is of a job of the runs; jobs are {', '.join(jobs)}"
+        )
     return [
         TrainingSet(
             name,

@@ -8,7 +8,14 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.plan.backtest.runs import CONFIDENCE, IN_TIME, Tested
-from tonnage.plan.backtest.summary import Comparison, LawSummary, Summary, by_job, compare, summary
+from tonnage.plan.backtest.summary import (
+    Comparison,
+    LawSummary,
+    Summary,
+    compare,
+    summaries,
+    summary,
+)
 
 ALL = "all jobs"
 
@@ -24,7 +31,7 @@ def backtest_values(found: Mapping[int, Sequence[Tested]]) -> dict[str, Any]:
 
 def _values(tested: Sequence[Tested]) -> dict[str, Any]:
     return {
-        "jobs": [{"job": each.name, **_summary_values(each)} for each in by_job(tested)],
+        "jobs": [{"job": each.name, **_summary_values(each)} for each in summaries(tested)],
         "overall": {
             **_summary_values(summary(ALL, tested)),
             "comparison": {law: asdict(each) for law, each in compare(tested).items()},
@@ -45,16 +52,14 @@ def backtest_lines(found: Mapping[int, Sequence[Tested]]) -> Iterator[str]:
 
 
 def _lines(count: int, tested: Sequence[Tested]) -> Iterator[str]:
-    jobs, overall = by_job(tested), summary(ALL, tested)
+    jobs, overall = summaries(tested), summary(ALL, tested)
     width = max(len(each.name) for each in [*jobs, overall])
     yield (
         f"From {formatting.several(count, 'run')} of each job, "
         f"{formatting.count(overall.cells)} hidden runs predicted:"
     )
     yield (
-        f"  {'':{width}}  error (90 %)  {CONFIDENCE:.0%} inside  high/low  regret (mean)".replace(
-            "% ", " % ", 1
-        )
+        f"  {'':{width}}  error (90 %)  {100 * CONFIDENCE:.0f} % inside  high/low  regret (mean)"
     )
     for each in [*sorted(jobs, key=lambda one: one.name), overall]:
         yield (
@@ -71,10 +76,11 @@ def _lines(count: int, tested: Sequence[Tested]) -> Iterator[str]:
         f"  with a deadline that half of the clusters keep, asked for with {100 * IN_TIME:.0f} %: "
         f"missed by {100 * overall.missed:.0f} % of the choices"
     )
+    compared = compare(tested)
     for law, its in overall.baselines.items():
         yield (
             f"  {law + ':':15}{_error(its):>12}, regret {_regret(its)}, deadline missed by "
-            f"{100 * its.missed:.0f} %; {_comparison(compare(tested)[law])}"
+            f"{100 * its.missed:.0f} %; {_comparison(compared[law])}"
         )
 
 
