@@ -32,6 +32,7 @@ from tonnage.base.records import (
     write_table,
 )
 from tonnage.base.records.analysis import Analysis
+from tonnage.base.records.application import Application
 from tonnage.base.records.cluster_study import ClusterStudy
 from tonnage.base.records.job import Job
 from tonnage.base.records.known_keys import MeasurementSettings
@@ -45,6 +46,7 @@ from tonnage.provision.lab.record import LabRecord
 DATA = ROOT / "tests" / "support" / "recorded" / "artifacts"
 KINDS: dict[str, type[Record]] = {
     "analysis": Analysis,
+    "application": Application,
     "environment": Environment,
     "explanation": Explanation,
     "fleet": ClusterMeasurement,

@@ -69,10 +69,14 @@ def cases(seed: int, of: list[Path]) -> Iterator[tuple[str, bytes]]:
     contents = {path: path.read_bytes() for path in of}
     while True:
         path = chance.choice(of)
-        content = contents[path]
-        for _ in range(chance.choice((1, 1, 1, 2, 4))):
-            content = chance.choice(MUTATIONS)(chance, content, contents)
-        yield path.name, content
+        yield path.name, mutated(chance, contents[path], contents)
+
+
+def mutated(chance: random.Random, content: bytes, contents: dict[Path, bytes]) -> bytes:
+    """The content with one mistake or several; ``contents`` are those to splice with."""
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        content = chance.choice(MUTATIONS)(chance, content, contents)
+    return content
 
 
 def check(path: Path) -> str:
