@@ -21,7 +21,7 @@ from tonnage.cli.options.types import (
     whole_number,
 )
 from tonnage.cli.options.validate import refuse_files, refuse_non_empty
-from tonnage.cli.output.observation import observation_lines
+from tonnage.cli.output.observed_runs.observation import observation_lines
 
 
 def observe(

@@ -1,0 +1,1 @@
+"""Runs that were observed, or that logs report, on the terminal."""
