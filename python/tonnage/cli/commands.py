@@ -128,7 +128,9 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
         "measure": MEASURE,
         "observe": Entry("measure.observe", "observe", "Record how a command uses this machine."),
         "import": Entry(
-            "measure.importing", "import_files", "Import results of fio, IOR and other tools."
+            "measure.importing",
+            "import_files",
+            "Import results of other tools, and event logs of Spark.",
         ),
     },
     "Model": {

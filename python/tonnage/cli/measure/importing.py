@@ -1,54 +1,128 @@
-"""``tonnage import``: results of other tools."""
+"""``tonnage import``: results of other tools, and applications of other engines."""
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from tonnage.base.records import Metric
+from tonnage.base import core
+from tonnage.base.records import Measurement, Metric
+from tonnage.base.records.application import Application
 from tonnage.base.records.base import to_builtins
+from tonnage.cli.measure.event_logs import is_event_log, read_application
 from tonnage.cli.options.files import command_line
+from tonnage.cli.options.object_store import EndpointUrl, StoreOptions
 from tonnage.cli.options.types import Argument, Json, Option
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
+from tonnage.cli.output.observed_runs.application import application_lines
 from tonnage.cli.output.trials import metric_line, scorecard_line
+from tonnage.run.storage.object_store import is_url
+
+LONGEST_NAME = 200
+"""Of a file, without its ending."""
 
 
 def import_files(
     files: Annotated[
-        list[Path],
-        Argument("FILE...", "Output of one of these tools; may be compressed with zstd."),
+        list[str],
+        Argument(
+            "FILE...",
+            "Output of one of these tools, which may be compressed with zstd; event logs of Spark: "
+            "a file, the directory of a rolling log, or s3://BUCKET/KEY.",
+        ),
     ],
     out: Annotated[
         Path | None,
         Option(
             "DIR",
-            "Directory for the measurements, for tonnage report. Default: print only.",
+            "Directory for the measurements, for tonnage report, and for applications; a single "
+            "event log may name its file, like job.json. Default: print only.",
             flag="--output",
         ),
     ] = None,
+    endpoint_url: EndpointUrl = None,
     as_json: Json = False,
 ) -> None:
     """Import results of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or
-    warp.
+    warp, and event logs of Spark 3.0 and later.
 
     The tool is recognized by the file's content. All files are checked before anything is written;
-    if one is truncated or unrecognized, nothing is imported.
+    if one is truncated or unrecognized, nothing is imported. Only the log of an application that
+    has not ended may end early.
 
     Examples:
         tonnage import fio.json ior.txt --output imported
+        tonnage import s3://logs/eventlog_v2_application_1_0001/ --output job.json
     """
     from tonnage.measure.importers.detection import read, to_measurement
     from tonnage.measure.importers.metric import UnreadableFile
 
+    store = StoreOptions(endpoint_url=endpoint_url).store
+    logs = [each for each in files if is_event_log(each)]
+    results = [Path(each) for each in files if each not in logs]
     with usage_errors(UnreadableFile):
-        found = [to_measurement(file, read(file), command=command_line()) for file in files]
-    for measurement in found:
-        if out:
-            measurement.write(out / f"{measurement.id}.json")
-    readings = [reading for measurement in found for reading in measurement.readings]
-    lines = [_line(each) for each in readings]
-    for file, measurement in zip(files, found, strict=True):
+        measurements = [
+            to_measurement(file, read(file), command=command_line()) for file in results
+        ]
+    applications = [read_application(log, store) for log in logs]
+    if out:
+        _write(out, measurements, applications, files)
+    lines = [_line(reading) for each in measurements for reading in each.readings]
+    for file, measurement in zip(results, measurements, strict=True):
         lines.append(f"{file}: {scorecard_line(measurement)}")
-    print_result({"measurements": [to_builtins(each) for each in readings]}, lines, as_json)
+    for application in applications:
+        lines += application_lines(application)
+    print_result(_document(measurements, applications), lines, as_json)
+
+
+def _document(
+    measurements: list[Measurement], applications: list[Application]
+) -> Application | dict[str, Any]:
+    """What is printed as JSON: a single application's record, otherwise lists."""
+    if not measurements and len(applications) == 1:
+        return applications[0]
+    document: dict[str, Any] = {}
+    if measurements or not applications:
+        readings = [reading for each in measurements for reading in each.readings]
+        document["measurements"] = [to_builtins(each) for each in readings]
+    if applications:
+        document["applications"] = [each.to_json() for each in applications]
+    return document
+
+
+def _write(
+    out: Path, measurements: list[Measurement], applications: list[Application], files: list[str]
+) -> None:
+    paths = _application_paths(out, applications, alone=not measurements)
+    inputs = {Path(each).resolve() for each in files if not is_url(each)}
+    for path in paths:
+        if path.resolve() in inputs:
+            raise core.UsageError(f"--output {out} would replace {path}; name another place")
+    for measurement in measurements:
+        measurement.write(out / f"{measurement.id}.json")
+    for path, application in zip(paths, applications, strict=True):
+        application.write(path)
+
+
+def _application_paths(out: Path, applications: list[Application], alone: bool) -> list[Path]:
+    """The file of each application: the one that was named, or by its id in a directory."""
+    if out.suffix == ".json" and not out.is_dir() and applications:
+        if len(applications) > 1 or not alone:
+            raise core.UsageError(
+                f"--output {out}: several files need a directory; name one without .json"
+            )
+        return [out]
+    paths = [out / f"{_file_name(each)}.json" for each in applications]
+    if len({*paths}) < len(paths):
+        raise core.UsageError(
+            "two of the event logs are of the same application and attempt; pass one of them"
+        )
+    return paths
+
+
+def _file_name(application: Application) -> str:
+    parts = [application.id or "application", application.attempt]
+    return re.sub(r"[^\w-]", "_", "_".join(part for part in parts if part))[:LONGEST_NAME]
 
 
 def _line(reading: Metric) -> str:

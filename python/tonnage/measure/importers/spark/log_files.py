@@ -36,6 +36,14 @@ class EventLog:
     files: list[LogFile]
 
 
+def is_rolling_log(directory: Path) -> bool:
+    """Whether a directory has parts of a rolling log."""
+    try:
+        return any(PART.fullmatch(each.name) for each in directory.iterdir())
+    except OSError:
+        return False
+
+
 def local_log(path: Path) -> EventLog:
     """The log of a file or a directory; `UnreadableFile` if a directory is no rolling log."""
     name = one_line(str(path))
