@@ -15,6 +15,8 @@ PLACES = {
 CODE = "WholeStageCodegen"
 """Spark's name of compiled operators; it does not state which."""
 LONGEST_NAME = 60
+LONG_WAIT = 0.1
+"""Share of the time of tasks from which a wait is mentioned."""
 
 
 def application_lines(application: Application) -> list[str]:
@@ -90,8 +92,19 @@ def _stage(stage: ApplicationStage) -> str:
         f"{formatting.several(stage.tasks, 'task')} "
         f"({formatting.seconds(stage.median_task_seconds)} median, {longest}), "
         + ", ".join([*moved, f"{formatting.significant(stage.cpu_seconds)} core seconds"])
+        + "".join(f", {each}" for each in _waits(stage))
         + ("" if stage.finished else "; not finished")
     )
+
+
+def _waits(stage: ApplicationStage) -> Iterator[str]:
+    """Where much of its tasks' time was spent without work."""
+    for seconds, what in (
+        (stage.gc_seconds, "garbage collection"),
+        (stage.fetch_wait_seconds, "waiting for shuffles"),
+    ):
+        if seconds >= LONG_WAIT * stage.run_seconds > 0:
+            yield f"{formatting.percent(seconds / stage.run_seconds)} {what}"
 
 
 def _rest(application: Application, shown: list[ApplicationStage]) -> Iterator[str]:

@@ -96,6 +96,7 @@ class ApplicationReader:
         last = max(self._last, *(each.last_task for each in stages))
         ended = max(self._ended if self._ended is not None else last, began)
         settings = self._settings or {}
+        parents = self._parents(stages)
         return Application(
             id=one_line(self._id),
             attempt=one_line(self._attempt),
@@ -110,7 +111,7 @@ class ApplicationReader:
             failed_jobs=self._failed_jobs,
             executors=self._executors.to_records(began, ended, _cores(settings)),
             stages=[
-                each.to_record(began, ended, self._parents(each))
+                each.to_record(began, ended, parents[each.id])
                 for each in sorted(stages, key=lambda one: (one.began, one.id, one.attempt))
             ],
             cached=self._cache.to_records(self._rdd_names),
@@ -172,15 +173,18 @@ class ApplicationReader:
             for block in event.metrics.blocks or ():
                 self._cache.update(block.id, block.status.memory_bytes, block.status.disk_bytes)
 
-    def _parents(self, stage: StageSums) -> list[int]:
-        """The stages that made what it reads: of a skipped parent, the stage that made its data."""
-        ran = {each.id for each in self._stages.values() if each.task_ends}
-        made_by = {each.rdd: each.id for each in self._stages.values() if each.task_ends}
-        parents = (
-            parent if parent in ran else made_by.get(self._planned_rdds.get(parent, -1))
-            for parent in stage.parents
-        )
-        return sorted({each for each in parents if each is not None and each != stage.id})
+    def _parents(self, stages: list[StageSums]) -> dict[int, list[int]]:
+        """For each stage those that made what it reads: for a skipped one, the one with its data."""
+        ran = {each.id for each in stages}
+        makers = {each.rdd: each.id for each in reversed(stages) if each.rdd is not None}
+        parents = {}
+        for stage in stages:
+            found = (
+                parent if parent in ran else makers.get(self._planned_rdds.get(parent, -1))
+                for parent in stage.parents
+            )
+            parents[stage.id] = sorted({each for each in found if each not in (None, stage.id)})
+        return parents
 
 
 def _source(data: Lineage, scanned: Source) -> Source:

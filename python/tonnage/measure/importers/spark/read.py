@@ -19,7 +19,7 @@ HEAD_BYTES = 200
 """Where the name of an event is found in its line."""
 EXPECTED = "an event of a Spark log"
 QUERY_START = b"SparkListenerSQLExecutionStart"
-INCOMPLETE = "The log's last line is incomplete: what happened after it is unknown."
+INCOMPLETE = "The log ends early: what happened after its last complete line is unknown."
 _DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in EVENTS.items()}
 _QUERY = msgspec.json.Decoder(QueryStart)
 
