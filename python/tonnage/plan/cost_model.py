@@ -97,7 +97,14 @@ def term_work(
         wanted = np.asarray(advertised.get("volumes", 0.0) + moved, dtype=dtype)
         attached = demand.volumes.bucket(nodes)
         whole = np.maximum(whole, attached.node_seconds(wanted, nodes, term.credit_share))
+    if term.tasks is not None:
+        whole = whole * last_wave(term.tasks, nodes * buckets["slots"].baseline).astype(dtype)
     return np.asarray(whole)
+
+
+def last_wave(tasks: int, slots: Array) -> Array:
+    """How much longer tasks take for the slots that the last wave of them leaves idle."""
+    return np.asarray(np.ceil(tasks / slots) * slots / tasks)
 
 
 def _threads(buckets: Mapping[AdvertisedResource, TokenBucket], dtype: npt.DTypeLike) -> Array:

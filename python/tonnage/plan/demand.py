@@ -15,12 +15,18 @@ Where threads read or write in turn with their other work, N of them do no more 
 one does in that order (Lazowska et al., Quantitative System Performance, section 5.2):
 
     seconds(phase) >= CPU work of the node / its cores + bytes in turn / capacity / threads
+
+A phase of T tasks runs in waves of as many as there are slots, one a vCPU, and ends with its
+longest (Graham, Bounds on Multiprocessing Timing Anomalies, 1969):
+
+    seconds(phase) >= (CPU work / cores + waits of tasks / slots) x ceil(T / slots) x slots / T
+    seconds(phase) >= longest task
 """
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from tonnage.base.records.calibration import Calibration
@@ -51,7 +57,7 @@ from tonnage.plan.resources.object_store import (
 
 ResourceClass = (
     Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
-    | Literal["object connections", "threads"]
+    | Literal["object connections", "threads", "task slots", "longest task"]
     | SharedClass
 )
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
@@ -69,6 +75,7 @@ RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "cpu copy": "cpu",
     "cpu kmeans": "cpu",
     "cpu pca": "cpu",
+    "task wait": "task slots",
 }
 VOLUMES_FOR: Mapping[Resource, Resource] = {
     "local read": "volume read",
@@ -76,13 +83,14 @@ VOLUMES_FOR: Mapping[Resource, Resource] = {
 }
 AdvertisedResource = (
     Literal["local read", "local write", "volumes", "network", "cpu", "cores", "requests"]
-    | Literal["threads"]
+    | Literal["threads", "slots", "core speed"]
     | RequestSize
 )
 """What machines advertise a rate of: local disks each way, the others as a class.
 
-``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's. The
-size of requests follows from the memory; how many are under way at once, and how many threads there
+``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's, and
+``core speed`` what a vCPU has of these; ``slots`` is how many tasks run at once. The size of
+requests follows from the memory; how many are under way at once, and how many threads there
 are, from the vCPUs.
 """
 ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
@@ -100,6 +108,7 @@ ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "cpu copy": "cpu",
     "cpu kmeans": "cpu",
     "cpu pca": "cpu",
+    "task wait": "slots",
 }
 LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
 """The classes that share a node's network link."""
@@ -110,6 +119,25 @@ CORES = CapacityDistribution(
     evidence="advertised",
     source="vCPUs, assumed equal to the observed machine's cores",
     spread_source="assumed, as for a single trial",
+)
+
+
+CLOCK = CapacityDistribution(
+    resource="cpu",
+    modes=[Mode(median=1.0, spread=0.0, instances=1)],
+    of_fleet=True,
+    evidence="measured",
+    source="as long as it took there, on any machine",
+    spread_source="none: it is counted as it was seen",
+)
+"""Of what takes as long on any machine."""
+
+
+CORE_SPEED: AdvertisedResource = "core speed"
+CORE_SPEED_SPREAD = 0.08
+CORE_SPEED_SOURCE = (
+    "how far families of machines were from what their cores sort, for ten jobs whose runs are "
+    "public"
 )
 
 
@@ -146,6 +174,8 @@ class DemandTerm:
     max_per_node: float | None = None
     """A node uses no more than this of what it advertises; of requests whose size is a machine's,
     the longest."""
+    tasks: int | None = None
+    """Into how many tasks its work is divided; ``None``: any."""
 
     @cached_property
     def work_key(self) -> object:
@@ -157,7 +187,7 @@ class DemandTerm:
             )
             for part in self.parts
         )
-        return self.resource_class, parts, self.credit_share, self.max_per_node
+        return self.resource_class, parts, self.credit_share, self.max_per_node, self.tasks
 
     @property
     def per_byte(self) -> float:
@@ -218,7 +248,7 @@ class LayoutDemand:
         kinds = {
             part.capacity.evidence == "advertised"
             for part in self.parts
-            if part.advertised not in ("cores", "requests")
+            if part.advertised not in ("cores", "requests", "slots")
             and not part.per_node
             and not part.shared
         }
@@ -264,6 +294,9 @@ def layout_demand(
         laws, shares = (
             dataclasses.replace(each, curve=None, profile_curve=None) for each in (laws, shares)
         )
+    if job.core_speed is not None:
+        seen = {"cpu": seen_cores(job.core_speed)}
+        shares = dataclasses.replace(shares, engine={**shares.engine, **seen})
     phases_demands = [_demands_by_class(phase, own_disks, network) for phase in job.phases]
     totals = {
         each: sum(_credited_bytes(each, demands_of) for demands_of in phases_demands) or 1.0
@@ -281,6 +314,8 @@ def layout_demand(
             demands_of[bottleneck] = []
         for resource_class, demands in demands_of.items():
             parts = _parts(resource_class, demands, laws, shares)
+            if resource_class == "task slots":
+                parts = (*_parts("cpu", demands_of.get("cpu", []), laws, shares), *parts)
             if resource_class == "network" and not job.divisible:
                 parts = tuple(dataclasses.replace(each, outside=True) for each in parts)
             if runs and not (network == "infinite" and resource_class == "network"):
@@ -309,8 +344,10 @@ def layout_demand(
                     parts,
                     _credited_bytes(resource_class, demands_of) / totals[resource_class],
                     most,
+                    phase.tasks if resource_class == "task slots" else None,
                 )
             )
+        terms += _longest_task(phase, job.core_speed)
         terms += [_shared_term(each) for each in shared[place]]
         stored = demands_of.get("object storage", [])
         if store and not runs and _is_unmeasured(stored, laws) and (law := connection_law(store)):
@@ -355,6 +392,30 @@ def _outside_phases(law: CapacityDistribution) -> PhaseDemand:
     )
     term = DemandTerm("cpu", (part,), 0.0, max_per_node=1.0)
     return PhaseDemand(OUTSIDE_PHASES, (term,), 0.0, 0.0)
+
+
+def _longest_task(phase: JobPhase, core_speed: float | None) -> list[DemandTerm]:
+    if not phase.longest_task_per_byte:
+        return []
+    law, advertised = (CLOCK, None) if core_speed is None else (seen_cores(core_speed), CORE_SPEED)
+    part = DemandPart(
+        *("longest task", phase.longest_task_per_byte, law, advertised, "seen in the run"),
+        shared=True,
+    )
+    return [DemandTerm("longest task", (part,), 0.0)]
+
+
+@cache
+def seen_cores(core_speed: float) -> CapacityDistribution:
+    """Core seconds of a vCPU of this speed that a core of the reference does in a second."""
+    return CapacityDistribution(
+        resource="cpu",
+        modes=[Mode(median=1 / core_speed, spread=CORE_SPEED_SPREAD, instances=1)],
+        of_fleet=True,
+        evidence="advertised",
+        source=f"{core_speed:.3g} reference cores did it in the same time where it was seen",
+        spread_source=CORE_SPEED_SOURCE,
+    )
 
 
 def _is_unmeasured(demands: Sequence[Demand], laws: OfferCapacity) -> bool:
@@ -556,7 +617,10 @@ def _law(
     if own := laws.distributions.get(resource):
         return own, "cpu" if RESOURCE_CLASSES[resource] == "cpu" else None
     if resource == "cpu":
-        return CORES, "cpu"
+        seen = shares.engine.get(resource)
+        return (seen, "cores") if seen else (CORES, "cpu")
+    if resource == "task wait":
+        return CLOCK, "slots"
     if law := shares.distributions.get("network" if resource.startswith("object") else resource):
         return law, ADVERTISED_RESOURCES[resource]
     if law := shares.engine.get(resource):

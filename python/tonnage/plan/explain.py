@@ -26,7 +26,7 @@ from tonnage.plan.resources.machines import Machine, cores_source, network_sourc
 from tonnage.plan.resources.object_store import CONNECTIONS
 from tonnage.plan.search import buckets_at, sampled_buckets, search
 
-OTHER_LIMITS: tuple[ResourceClass, ...] = (CONNECTIONS, "threads")
+OTHER_LIMITS: tuple[ResourceClass, ...] = (CONNECTIONS, "threads", "task slots")
 """Limits of a phase that are not those of the resources in their terms."""
 
 
@@ -100,7 +100,7 @@ def _explain_part(
     cluster_sizes = nodes.astype(float)
     alike = sum(each.per_byte for each in term.parts if each.advertised == part.advertised)
     share = term.credit_share * part.per_byte / alike
-    alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
+    alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node, term.tasks)
     demand = part.per_byte * (choice.nodes if part.per_node else size)
     if part.remote_only:
         demand *= 1 - 1 / choice.nodes

@@ -57,6 +57,8 @@ UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "cores": "the sustained speed of its cores",
     "requests": "its number of requests",
     "threads": "its number of threads",
+    "slots": "its number of vCPUs",
+    "core speed": "the sustained speed of its cores",
     "get bytes": "the memory for its requests",
     "put bytes": "the memory for its requests",
 }

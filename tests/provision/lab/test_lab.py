@@ -168,9 +168,11 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
         f"+{name} > {top}/cgroup.subtree_control" for name in ("cpu", "io", "memory")
     ]
     (top / "cgroup.controllers").write_text("cpu hugetlb\n")
+    first += "39 31 0:36 / /cg/memory rw - cgroup cgroup rw,memory\n"
     assert controllers(second + first) == {
         "cpu": Controller("cpu", 2, top),
         "io": Controller("io", 1, Path("/cg/blkio")),
+        "memory": Controller("memory", 1, Path("/cg/memory")),
     }
     assert controllers("") == {}
 

@@ -10,7 +10,14 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from msgspec import Meta, field
 
-from tonnage.base.records.base import Count, Number, Record, Seconds, Struct
+from tonnage.base.records.base import (
+    Count,
+    Number,
+    PositiveCount,
+    Record,
+    Seconds,
+    Struct,
+)
 from tonnage.base.records.durability import EARLIER_VOLUMES, Durability
 from tonnage.base.records.known_keys import JobSettings, check_known_keys
 from tonnage.base.records.location import Location
@@ -30,12 +37,14 @@ Resource = Literal[
     "cpu copy",
     "cpu kmeans",
     "cpu pca",
+    "task wait",
 ]
 """Bytes a second of a node; of ``cpu``, core seconds a second.
 
 ``cpu partition`` and ``cpu sort`` are the sort's work in its two passes, in bytes, ``cpu object``
 is the work of getting or putting objects, ``cpu copy`` of copying output to another node. ``cpu
-kmeans`` and ``cpu pca`` are a pass of these reductions, from getting the input on.
+kmeans`` and ``cpu pca`` are a pass of these reductions, from getting the input on. ``task wait`` is
+the time that tasks hold a slot without computing, in seconds.
 ``network`` is each way, all to all. Local (or volume) reading and writing of a phase share the
 devices.
 """
@@ -84,6 +93,10 @@ class JobPhase(Struct, frozen=True, kw_only=True):
     fixed_seconds: Seconds = 0.0  # Whatever the input's size and the number of nodes
     most_cores: Annotated[float, Meta(ge=1e-3, le=1e6)] | None = None
     """Maximum number of cores of a node that it uses; ``None``: all."""
+    tasks: PositiveCount | None = None
+    """Into how many tasks it is divided, each of which runs in a slot of a vCPU; ``None``: any."""
+    longest_task_per_byte: PerByte = 0.0
+    """Seconds of its longest task, below which no number of nodes brings it."""
 
 
 class SpaceDemand(Struct, frozen=True, kw_only=True):
@@ -113,6 +126,9 @@ class Job(Record, frozen=True, kw_only=True):
     seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
     divisible: bool = True
     """Whether machines can share the work; a command that was watched on one need not divide."""
+    core_speed: Annotated[float, Meta(ge=1e-3, le=1e3)] | None = None
+    """How much a vCPU does where its core seconds were seen, in cores of the reference; ``None``:
+    unknown, so that all vCPUs count as equal."""
     settings: dict[str, Number | str | bool] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability, locations."""
 

@@ -60,6 +60,7 @@ class JobSettings(KnownKeys, frozen=True, kw_only=True):
     reduce_share: Amount | UnsetType = UNSET
     waits_seconds: Seconds | UnsetType = UNSET
     passes: Amount | UnsetType = UNSET
+    seconds: Seconds | UnsetType = UNSET
 
 
 class RunSettings(KnownKeys, frozen=True, kw_only=True):

@@ -4,7 +4,16 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
+from tonnage.base.records.base import (
+    Amount,
+    Count,
+    Number,
+    PositiveCount,
+    Record,
+    Seconds,
+    Share,
+    Struct,
+)
 from tonnage.base.records.calibration import CalibrationSource
 from tonnage.base.records.job import INTERRUPTIONS, OUTSIDE_PHASES, START_UP, Job
 from tonnage.base.records.known_keys import PlanSettings, check_known_keys
@@ -114,6 +123,23 @@ class MeasurementProposal(Struct, frozen=True, kw_only=True):
     chance: Share | UnsetType = UNSET  # In plans of earlier versions
 
 
+class SignedRange(Struct, frozen=True, kw_only=True):
+    """As `Range`, of what may be below 0."""
+
+    low: Number
+    median: Number
+    high: Number
+
+
+class CurrentCluster(Struct, frozen=True, kw_only=True):
+    """The cluster that a job runs on today, planned like the candidates."""
+
+    candidate: Candidate
+    seen_seconds: Seconds | None = None  # Of the run that the job is known from
+    saves_usd: SignedRange | None = None  # By the first candidate, for each run
+    runs_per_month: Amount | None = None
+
+
 class Plan(Record, frozen=True, kw_only=True):
     SCHEMA: ClassVar[str] = "tonnage.plan/1"
 
@@ -131,6 +157,7 @@ class Plan(Record, frozen=True, kw_only=True):
     survey: list[MeasurementProposal]
     sure: Candidate | None = None  # The cheapest that meets the deadline with 95 %
     nearest: Candidate | None = None  # Where none meets the constraints
+    current: CurrentCluster | None = None  # Where the job runs today, if that is known
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -16,7 +16,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         arch=row.text("arch"),
         vcpus=cores,
         cores=cores,
-        memory_bytes=None,  # The machines of a lab share their host's.
+        memory_bytes=row.integer("memory_bytes"),  # None: they share their host's.
         disks=()
         if count == 0
         else (
@@ -49,7 +49,7 @@ SCHEMA = Schema(
         *("disks_read_mb_per_s", "disks_write_mb_per_s", "arch", "price_usd_per_hour", "lab"),
         *("date", "source"),
     ),
-    optional=(),
+    optional=("memory_bytes",),
     billing=Billing(
         granularity_seconds=1,
         least_seconds=0,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from msgspec import structs
 
@@ -18,11 +18,13 @@ from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, Sw
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
 if TYPE_CHECKING:
+    from tonnage.base.records.application import Application
     from tonnage.base.records.job import Job
     from tonnage.base.records.location import Location
     from tonnage.catalog import Catalog, Offer
     from tonnage.model.profiles.build import AdvertisedRates
     from tonnage.model.profiles.repository import ProfileIndex
+    from tonnage.plan.recommendations.current_cluster import Cluster
 
 BUILT_IN = ("themis-2014", "skyrise")
 """The profiles used if none is given."""
@@ -39,13 +41,15 @@ FLAGS_OF_JOB = {
     ),
 }
 """The flags that describe each kind of job."""
+FLAGS_OF_APPLICATION = ("--from", "--to")
+"""Those of an application that was imported."""
 
 JobName = Annotated[
     str,
     Argument(
         "JOB",
-        "sort, mapreduce, reduce, a job's JSON file, or the record of a finished run (its "
-        "run.json, or what --json printed).",
+        "sort, mapreduce, reduce, a job's JSON file, the record of a finished run (its run.json, "
+        "or what --json printed), or an application's (tonnage import).",
     ),
 ]
 CatalogNames = Annotated[
@@ -260,18 +264,27 @@ def refuse_without_store(job: Job, catalogs: Sequence[Catalog]) -> None:
         )
 
 
-def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | None = None) -> Job:
-    """The job of a kind, or in a file; ``usual`` is where a sort's input is if nobody says so."""
+def job_from(
+    name: str,
+    given: dict[str, Any],
+    usual: Location,
+    egress: float | None = None,
+    now: Cluster | None = None,
+) -> Job:
+    """The job of a kind, or in a file.
+
+    ``usual`` is where a sort's input is if nobody says so, ``now`` the cluster on which an
+    application was seen.
+    """
+    if Path(name).is_file() and (application := _application_in_file(Path(name))):
+        _refuse_flags_of_others(name, given, FLAGS_OF_APPLICATION)
+        job = _job_of_application(application, given, now)
+        return job if egress is None else structs.replace(job, taken_out_per_byte=egress)
     if DIVISIBLE in given and name in FLAGS_OF_JOB:
         raise core.UsageError(
             f"{DIVISIBLE} is for a job in a file; {name} divides anyway; remove it"
         )
-    for flag in given:
-        if flag != DIVISIBLE and flag not in FLAGS_OF_JOB.get(name, ()):
-            kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
-            raise core.UsageError(
-                f"{flag} applies only to {' and '.join(kinds)}, not to {name}; remove it"
-            )
+    _refuse_flags_of_others(name, given, (DIVISIBLE, *FLAGS_OF_JOB.get(name, ())))
     if name in ("sort", "mapreduce"):
         job = _shuffling_job(name, given, usual)
     elif name == "reduce":
@@ -291,6 +304,38 @@ def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | 
     if DIVISIBLE in given:
         job = structs.replace(job, divisible=True)
     return job if egress is None else structs.replace(job, taken_out_per_byte=egress)
+
+
+def _refuse_flags_of_others(name: str, given: Iterable[str], known: Collection[str]) -> None:
+    for flag in given:
+        if flag not in known:
+            kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
+            of_kinds = " and ".join(kinds) or "a job that was observed"
+            raise core.UsageError(f"{flag} applies only to {of_kinds}, not to {name}; remove it")
+
+
+def _application_in_file(path: Path) -> Application | None:
+    from tonnage.base.records.application import Application
+    from tonnage.base.records.base import RecordError
+    from tonnage.base.records.find_measurements import has_schema
+
+    with usage_errors(RecordError, prefix="JOB "):
+        return Application.read(path) if has_schema(path, Application) else None
+
+
+def _job_of_application(
+    application: Application, given: dict[str, Any], now: Cluster | None
+) -> Job:
+    from tonnage.model.jobs.application import application_job
+    from tonnage.plan.resources.machines import core_speed, lasting_vcpus
+
+    return application_job(
+        application,
+        core_speed=core_speed(now.offer) if now else None,
+        vcpus=now.nodes * (lasting_vcpus(now.offer) or 0.0) if now else None,
+        read_from=_location("--from", given, None),
+        written_to=_location("--to", given, None),
+    )
 
 
 def _shuffling_job(name: str, given: dict[str, Any], usual: Location) -> Job:
@@ -318,10 +363,15 @@ def _shuffling_job(name: str, given: dict[str, Any], usual: Location) -> Job:
     )
 
 
-def _location(flag: str, given: dict[str, Any], default: Location) -> Location:
+Default = TypeVar("Default", "Location", "Location | None")
+
+
+def _location(flag: str, given: dict[str, Any], default: Default) -> Default:
     from tonnage.base.records.location import LOCATIONS
 
-    location: Location = given.get(flag, default)
+    if flag not in given:
+        return default
+    location: Location = given[flag]
     refuse_unknown(flag, [location], LOCATIONS)
     return location
 

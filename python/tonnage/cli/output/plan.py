@@ -31,6 +31,7 @@ from tonnage.cli.output.candidates import (
     usd,
     usd_range,
 )
+from tonnage.cli.output.planning.current_cluster import current_cluster_lines
 from tonnage.plan.calibration import describe
 from tonnage.plan.candidates import best_of_families
 from tonnage.plan.recommendations.next_measurements import within_budget
@@ -52,8 +53,9 @@ def print_plan(plan: Plan, every: bool) -> None:
         ]
     print_candidates(shown, plan.demands_known or plan.without_cores_as_asked)
     best = plan.candidates[0]
+    lines = list(current_cluster_lines(plan))
     without = "" if plan.demands_known else f", {WITHOUT_CORES}"
-    lines = [f"Cost of {best.offer}{without}: {cost_lines(best.costs)}."]
+    lines.append(f"Cost of {best.offer}{without}: {cost_lines(best.costs)}.")
     lines.append(f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}.")
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]

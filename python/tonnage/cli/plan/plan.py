@@ -45,6 +45,7 @@ from tonnage.cli.output.plan import (
     print_survey,
     why_no_candidate,
 )
+from tonnage.cli.plan.current_cluster import CurrentClusterOptions
 from tonnage.cli.plan.emit import EmitOptions, emit_candidate
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.location import Location
     from tonnage.catalog import OfferKind
     from tonnage.model.profiles.repository import ProfileIndex
+    from tonnage.plan.recommendations.current_cluster import Cluster
     from tonnage.plan.resources.startup import Startup
     from tonnage.plan.search import Limits
 
@@ -281,20 +283,27 @@ class PlannedJob(JobDescription):
         ),
     ] = None
 
-    def job(self, name: str, usual: Location) -> Job:
+    def job(self, name: str, usual: Location, now: Cluster | None) -> Job:
         given = {flag: value for flag, value in self.given_flags.items() if flag != "--egress"}
-        return job_from(name, given, usual, self.egress)
+        return job_from(name, given, usual, self.egress, now)
 
 
 def plan(
     *,
     job: JobName,
-    data: Annotated[int, Size("Size of the input, like 20TB.")],
+    data: Annotated[
+        int | None,
+        Size(
+            "Size of the input, like 20TB. Default: of a job that was observed or imported, that "
+            "of its run."
+        ),
+    ] = None,
     sources: PlanSources,
     description: PlannedJob,
     limits: LimitOptions,
     offers: OfferOptions,
     pricing: PriceOptions,
+    today: CurrentClusterOptions,
     every: Annotated[
         bool, Switch("--all", "Print all candidates, not the ten best of their families.")
     ] = False,
@@ -330,25 +339,26 @@ def plan(
         tonnage plan sort --data 20TB --deadline 2h
         tonnage plan reduce --data 5TB --passes 10 --provider aws
         tonnage plan sort --data 20TB --explain aws/i4i.4xlarge
+        tonnage plan application.json --now "20 x r5.4xlarge" --per-month 30
         tonnage plan ops --operation read4k --rate 500k/s --data 10TB
     """
     from tonnage.plan.explain import explain as explain_offer
     from tonnage.plan.planner import PlanError, PlanRequest
     from tonnage.plan.planner import plan as make_plan
+    from tonnage.plan.recommendations.current_cluster import with_current_cluster
 
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
     if explain is not None and survey:
         raise core.UsageError("--explain and --survey print different things; remove one of them")
-    if not data:
-        raise core.UsageError("--data 0: the input must have at least 1 kB, like 1TB")
-    if data < MIN_BYTES:
-        raise core.UsageError(
-            f"--data {data} means {formatting.several(data, 'byte')}; add a unit, for example 1TB"
-        )
+    _refuse_tiny(data)
     catalogs = load_catalogs(sources.catalog, offers.provider or (), sources.region or ())
     profiles = load_profiles(sources.profile, catalogs)
-    planned = description.job(job, usual_location(catalogs))
+    now = today.cluster(catalogs)
+    planned = description.job(job, usual_location(catalogs), now)
+    size = data or planned.seen_bytes
+    if size is None:
+        raise core.UsageError("--data is missing: the size of the input, like --data 20TB")
     refuse_without_store(planned, catalogs)
     if limits.nodes not in (None, 1) and not planned.divisible:
         raise core.UsageError(
@@ -357,7 +367,7 @@ def plan(
         )
     request = PlanRequest(
         job=planned,
-        size=data,
+        size=size,
         limits=limits.limits(survey),
         network=offers.network,  # type: ignore[arg-type]
         purchase=offers.purchase,  # type: ignore[arg-type]
@@ -385,6 +395,8 @@ def plan(
             print_result(explanation, explanation_lines(explanation), as_json)
             return
         made = make_plan(request, catalogs, profiles)
+        if now is not None:
+            made = with_current_cluster(made, request, now, today.per_month, catalogs, profiles)
     if survey:
         print_survey(made, limits.budget, as_json)
     elif not made.candidates:
@@ -397,3 +409,12 @@ def plan(
         print(json.dumps(made.to_json()))
     else:
         print_plan(made, every or every_size)
+
+
+def _refuse_tiny(data: int | None) -> None:
+    if data == 0:
+        raise core.UsageError("--data 0: the input must have at least 1 kB, like 1TB")
+    if data is not None and data < MIN_BYTES:
+        raise core.UsageError(
+            f"--data {data} means {formatting.several(data, 'byte')}; add a unit, for example 1TB"
+        )

@@ -37,7 +37,7 @@ Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
 ADVERTISED: tuple[AdvertisedResource, ...] = (
     *("local read", "local write", "volumes", "network", "cpu", "cores"),
-    *("requests", "get bytes", "put bytes", "threads"),
+    *("requests", "get bytes", "put bytes", "threads", "slots", "core speed"),
 )
 THREADS_PER_CORE = 2
 Floats = npt.NDArray[np.float64]
@@ -171,6 +171,8 @@ def priced_machine(
     if vcpus := lasting_vcpus(offer):
         buckets["cpu"] = TokenBucket.constant(vcpus)
         buckets["cores"] = TokenBucket.constant(reference_cores(offer) or math.nan)
+        buckets["core speed"] = TokenBucket.constant(core_speed(offer) or math.nan)
+        buckets["slots"] = TokenBucket.constant(task_slots(offer) or math.nan)
     threads = engine_threads(offer)
     buckets["threads"] = TokenBucket.constant(threads)
     buckets["requests"] = TokenBucket.constant(concurrent_requests(threads))
@@ -252,6 +254,17 @@ def reference_cores(offer: Offer) -> float | None:
     cores = offer.cores or (offer.vcpus or 0.0) / THREADS_PER_CORE
     lasting = (offer.baseline_vcpus or 0.0) / (offer.vcpus or 1.0) if offer.cores_burst else 1.0
     return cores * lasting * (offer.core_speed or EPYC_SORTING) / EPYC_SORTING
+
+
+def core_speed(offer: Offer) -> float | None:
+    """How much a vCPU does, in cores of the reference; ``None`` is unknown."""
+    cores, vcpus = reference_cores(offer), lasting_vcpus(offer)
+    return cores / vcpus if cores and vcpus else None
+
+
+def task_slots(offer: Offer) -> float | None:
+    """How many tasks run at once: one a vCPU, as engines of tasks have it by default."""
+    return float(max(round(offer.vcpus), 1)) if offer.vcpus else None
 
 
 def cores_source(offer: Offer) -> str:

@@ -15,7 +15,7 @@ ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 def write(directory: Path, lab: LabConfig) -> Path:
     text = io.StringIO()
-    rows = csv.DictWriter(text, LAB.columns, lineterminator="\n")
+    rows = csv.DictWriter(text, (*LAB.columns, *LAB.optional), lineterminator="\n")
     rows.writeheader()
     rows.writerows(_row(lab.name, machine) for machine in lab.machines)
     file = catalog_file(directory, lab.name)
@@ -34,6 +34,7 @@ def _row(lab: str, machine: MachineType) -> dict[str, object]:
     return {
         "machine": machine.type,
         "cores": _blank(machine.cpus),
+        "memory_bytes": "" if machine.memory_bytes is None else machine.memory_bytes,
         "link_mb_per_s": _blank(None if link is None else link / MB),
         "disks": len(disks),
         "disk_bytes_total": sum(disk.size_bytes for disk in disks),

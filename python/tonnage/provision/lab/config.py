@@ -8,6 +8,7 @@
     count = 2                       # default 1
     price_usd_per_hour = 1.0
     cpus = 0.5                      # default: all of this machine
+    memory = "2GiB"                 # with the page cache; default: all of this machine
     link_mb_per_s = 60              # each way, TCP payload; default: unlimited
     disks = [{ size = "4GiB", read_mb_per_s = 120, write_mb_per_s = 120, fs = "xfs" }]
 
@@ -32,6 +33,7 @@ MB = 1e6
 FILE_SYSTEMS = ("xfs", "ext4", "none")
 MIN_BYTES = {"xfs": 300 << 20, "ext4": 8 << 20, "none": 1 << 20}
 """mkfs.xfs accepts nothing smaller."""
+MIN_MEMORY = 16 << 20
 SECTOR_BYTES = 4096
 MAX_NODES = 200
 MAX_DISKS = 24
@@ -66,6 +68,8 @@ class MachineType:
     link_bytes_per_second: float | None
     """Each way, TCP payload."""
     disks: tuple[DiskConfig, ...]
+    memory_bytes: int | None = None
+    """With the page cache."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ def _machine(table: _Table) -> MachineType:
         cpus=table.number("cpus", 0.05, 4096, None),
         link_bytes_per_second=None if link is None else link * MB,
         disks=tuple(_disk(each) for each in table.tables("disks")),
+        memory_bytes=table.size("memory", MIN_MEMORY, "a machine") if table.has("memory") else None,
     )
     table.refuse_others()
     if len(found.disks) > MAX_DISKS:
@@ -215,8 +220,11 @@ class _Table:
             raise self.wrong(key, f"{found:g} is not a whole number")
         return None if found is None else int(found)
 
-    def size(self, key: str, least: int, file_system: str) -> int:
-        """A required size in whole sectors."""
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def size(self, key: str, least: int, user: str) -> int:
+        """A required size in whole sectors, which is for a file system or another ``user``."""
         value = self._take(key)
         if value is None:
             raise self.wrong(key, f'is missing; write for example {key} = "4GiB"')
@@ -224,7 +232,7 @@ class _Table:
         if isinstance(found, bool) or not isinstance(found, int):
             raise self.wrong(key, f'{value!r} is not a size; write for example "4GiB" or "500MB"')
         if not least <= found < 1 << 60:
-            what = "a device" if file_system == "none" else file_system
+            what = "a device" if user == "none" else user
             raise self.wrong(key, f"{what} needs at least {formatting.memory(least)}")
         return found // SECTOR_BYTES * SECTOR_BYTES
 

@@ -167,6 +167,7 @@ def describe(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
                 "price_usd_per_hour": node.machine.price_usd_per_hour,
                 "address": node.address,
                 "cpus": node.machine.cpus,
+                "memory_bytes": node.machine.memory_bytes,
                 "link_bytes_per_second": node.machine.link_bytes_per_second,
                 "disks": [_device(each, attached.get(each.image)) for each in node.devices],
                 "processes": len(processes_in(group_directories(node, known))),

@@ -86,6 +86,10 @@ def _groups(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Iterator[
     cpu = known.get("cpu")
     if capped and not (cpu and _has_file(cpu, "cpu.cfs_quota_us")):
         yield "no control group can limit CPU (controller cpu, CONFIG_CFS_BANDWIDTH)"
+    memory = known.get("memory")
+    held = any(node.machine.memory_bytes is not None for node in nodes)
+    if held and not (memory and _has_file(memory, "memory.limit_in_bytes")):
+        yield "no control group can limit memory (controller memory)"
     io = known.get("io")
     limited = any(node.has_limited_disks for node in nodes)
     if limited and not (io and _has_file(io, "blkio.throttle.read_bps_device")):

@@ -1,7 +1,8 @@
-"""What holds a node to its share of cores and to its disks' rates: its control groups.
+"""What holds a node to its cores, its memory and its disks' rates: its control groups.
 
-Version 2 of a controller is used where it is (``cpu.max``, ``io.max``), version 1 otherwise
-(``cpu.cfs_quota_us``, ``blkio.throttle.*``); each controller may be of either. Documents:
+Version 2 of a controller is used where it is (``cpu.max``, ``memory.max``, ``io.max``), version 1
+otherwise (``cpu.cfs_quota_us``, ``memory.limit_in_bytes``, ``blkio.throttle.*``); each controller
+may be of either. Documents:
 Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux.
 
 In version 1 what the page cache writes back is charged to the top group alone. So a node's disks
@@ -26,7 +27,7 @@ PERIOD_MICROSECONDS = 20_000
 """Period of a node's CPU quota: short compared to the time that a link's queue holds."""
 MIN_QUOTA_MICROSECONDS = 1000
 """The kernel deals out no less."""
-FIRST = {"cpu": "cpu", "io": "blkio"}
+FIRST = {"cpu": "cpu", "io": "blkio", "memory": "memory"}
 """What version 1 calls the controllers."""
 FIRST_WORDS = 'while read -r word _; do if [ "$word" = "$1" ]; then echo "$word"; fi; done < "$2"'
 """Prints a word once for each line that begins with it."""
@@ -37,7 +38,7 @@ class Controller:
     """The top group of the hierarchy that has a controller."""
 
     name: str
-    """cpu or io; memory, which limits nothing here, so that io knows who wrote."""
+    """cpu, io or memory, which in version 2 also lets io know who wrote."""
     version: int
     top: Path
 
@@ -49,19 +50,21 @@ def controllers(mounts: str | None = None) -> dict[str, Controller]:
     """
     mounts = MOUNTS.read_text() if mounts is None else mounts
     second = group_dir(mounts, "cgroup2", "", "/")
-    has = set()
+    has = set[str]()
+    found: dict[str, Controller] = {}
     with suppress(OSError):
         has = set((second / "cgroup.controllers").read_text().split() if second else ())
-    found = {}
     for name, first in FIRST.items():
         top = group_dir(mounts, "cgroup", first, "/")
-        if second and name in has:
+        if second and name in has and (name != "memory" or _is_second(found.get("io"))):
             found[name] = Controller(name, 2, second)
         elif top:
             found[name] = Controller(name, 1, top)
-    if second and "memory" in has and "io" in found and found["io"].version == 2:
-        found["memory"] = Controller("memory", 2, second)
     return found
+
+
+def _is_second(controller: Controller | None) -> bool:
+    return controller is not None and controller.version == 2
 
 
 def group_directories(node: Node, known: Iterable[Controller]) -> list[Path]:
@@ -86,6 +89,10 @@ def create_groups(node: Node, known: Iterable[Controller]) -> list[Change]:
     for each in known:
         if each.name == "cpu" and node.machine.cpus is not None:
             steps += map(Change, cpu_quota(each, node.group, node.machine.cpus))
+        if each.name == "memory" and node.machine.memory_bytes is not None:
+            file = "memory.max" if each.version == 2 else "memory.limit_in_bytes"
+            limit = write_setting(each.top / node.group / file, str(node.machine.memory_bytes))
+            steps.append(Change(limit))
     return steps
 
 

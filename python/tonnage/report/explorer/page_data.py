@@ -219,6 +219,7 @@ class _Tables:
             "resource_class": term.resource_class,
             "credit_share": term.credit_share,
             "max_per_node": term.max_per_node,
+            "tasks": term.tasks,
             "parts": [self._part(each) for each in term.parts],
         }
 

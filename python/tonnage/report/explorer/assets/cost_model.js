@@ -101,6 +101,17 @@ function termWork(out, term, { measured, measuredInTurn, advertised, attached },
   if (measuredInTurn) add(out, divide(new out.constructor(out.length), measuredInTurn, buckets.threads[0]));
   if (measured) add(out, measured);
   if (attached) atLeast(out, attached);
+  if (term.tasks !== null && buckets.slots) leaveIdle(out, term.tasks, nodes, buckets.slots[0]);
+}
+
+/** Multiply by how much longer tasks take for the slots that the last wave of them leaves idle. */
+function leaveIdle(out, tasks, nodes, slotsOfNode) {
+  const [rounded] = [new out.constructor(1)];
+  for (let at = 0; at < out.length; at += 1) {
+    const slots = nodes[at] * slotsOfNode;
+    rounded[0] = Math.ceil(tasks / slots) * slots / tasks;
+    out[at] *= rounded[0];
+  }
 }
 
 function add(out, others) {

@@ -8,7 +8,7 @@ const TO_MEASURE = [
 ];
 
 /** Limits of a phase that are not those of the resources in their terms. */
-const OTHER_LIMITS = ["object connections", "threads"];
+const OTHER_LIMITS = ["object connections", "threads", "task slots"];
 
 /** The seconds of each part of each phase: demand / (nodes x capacity of the slowest node). */
 function explain(candidate, size, samples) {
@@ -54,8 +54,8 @@ function repeatOf(law, part) {
   if (part.per_node || part.shared) return { label: "", commands: [] };
   const known = Object.entries(pageData.commands).filter(([name]) => law.source.includes(name));
   if (known.length) return { label: "To repeat the measurement", commands: known.map(([, command]) => command) };
-  const [, command] = TO_MEASURE.find(([of]) => part.resource.startsWith(of));
-  return { label: "To measure it yourself", commands: [command] };
+  const found = TO_MEASURE.find(([of]) => part.resource.startsWith(of));
+  return found ? { label: "To measure it yourself", commands: [found[1]] } : { label: "", commands: [] };
 }
 
 /** What a request moves, if that is a machine's figure. */

@@ -110,7 +110,7 @@ const demands = pageData.demands.map((demand) => {
     ...phase,
     places: phase.terms.map((term) => {
       const parts = term.parts.map((part) => [part.capacity, part.per_byte, part.remote_only, part.per_node, part.shared, part.outside, part.in_turn]);
-      const key = JSON.stringify([term.resource_class, parts, term.credit_share, term.max_per_node]);
+      const key = JSON.stringify([term.resource_class, parts, term.credit_share, term.max_per_node, term.tasks]);
       if (!places.has(key)) places.set(key, terms.push(term) - 1);
       return places.get(key);
     }),

@@ -1,0 +1,317 @@
+"""A job from the run of another engine, stage by stage: its demands, and what does not shrink.
+
+Stages that ran at once are a phase. Phases of stages with the same names, as iterations have, are
+one phase: their demands are in proportion. Tasks hold slots while they compute and while they wait
+for shuffled data (blocked time: Ousterhout et al., Making Sense of Performance in Data Analytics
+Frameworks, NSDI 2015). Whatever is not such a wait counts as computing: what no log reports is
+mostly the work of compilers, garbage collectors and Python. Where there were more slots than cores,
+a slot had a part of a core. What a phase took beyond its slots' time and its longest task is fixed,
+as are the times without any stage, in which the driver works.
+
+    core seconds = (slot seconds - waits) x cores / slots
+    fixed seconds = seconds - max(slot seconds / slots in whole waves, longest task)
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tonnage.base.records.application import Application, ApplicationStage
+from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
+from tonnage.base.records.location import Location
+from tonnage.model.jobs.locations import READS, SPACES, WRITES
+
+DRIVER = "driver"
+OTHER_STAGES = "other stages"
+MOST_PHASES = 12
+"""So many are kept apart; the shortest are planned as one."""
+AT_ONCE = 0.1
+"""Stages of which this share of the shorter overlaps ran at once."""
+SKEWED = 2.0
+"""A task longer than so many medians stays so long, however many others there are."""
+MEMORY_FOR_DATA = 0.9 / 1.1 * 0.6
+"""Of a node's memory, what executors keep data in: 90 % of it for containers, 10 % more than the
+heap in each (spark.executor.memoryOverheadFactor), 60 % of the heap (spark.memory.fraction)."""
+MEMORY_SOURCE = "Apache Spark's documented defaults: memory overhead 0.1, memory fraction 0.6"
+REQUEST_BYTES = 8 << 20
+NAME_LENGTH = 40
+MIN_BYTES = 1_000
+
+
+def application_job(
+    application: Application,
+    *,
+    core_speed: float | None = None,
+    vcpus: float | None = None,
+    read_from: Location | None = None,
+    written_to: Location | None = None,
+) -> Job:
+    """The job of a run.
+
+    Args:
+        application: The run.
+        core_speed: How much a vCPU does of the machines that it ran on, in cores of the reference.
+        vcpus: How many they had together; by default, as many as slots.
+        read_from: Where its input is; by default, where the run read most of it.
+        written_to: Where its output goes; by default, where the input is.
+    """
+    size = input_bytes(application)
+    source = f"the log of {application.id or application.name}"
+    phases = join_alike(phases_of(application))
+    read = read_from or _usual_location(application)
+    written = written_to or read
+    shuffled = sum(each.shuffle_written_bytes for each in application.stages)
+    spilled = max((each.spilled_bytes for each in phases), default=0)
+    output = sum(map(_written, application.stages))
+    slots = slots_of(application)
+    seen = SeenCluster(slots, min((vcpus or slots) / slots, 1.0))
+    busy = sum(each.seconds for each in phases)
+    return Job(
+        name=f"{application.engine}: {application.name or application.id}",
+        phases=[
+            JobPhase(name=DRIVER, demands=[], fixed_seconds=max(application.seconds - busy, 0.0)),
+            *(each.to_phase(size, seen, read, written, source) for each in phases),
+        ],
+        room=_room(size, read, written, shuffled + spilled, output, _cached(application)),
+        requests=_requests(size, read, written, _read(application.stages), output),
+        seen_bytes=size,
+        core_speed=core_speed,
+        settings={
+            "from": read,
+            "to": written,
+            "application": application.id,
+            "seconds": application.seconds,
+            "slots": slots,
+        },
+    )
+
+
+def input_bytes(application: Application) -> int:
+    """What it read from outside; of one that reads nothing, what it made."""
+    stages = application.stages
+    made = max(sum(each.shuffle_written_bytes for each in stages), MIN_BYTES)
+    read = _read(stages)
+    return read if read >= MIN_BYTES else made
+
+
+def slots_of(application: Application) -> int:
+    """How many tasks could run at once; where the log does not tell, as many as did on average."""
+    told = sum(each.executors * (each.cores or 0) for each in application.largest_cluster())
+    return told or math.ceil(
+        max(
+            (each.run_seconds / each.seconds for each in application.stages if each.seconds),
+            default=1,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class SeenCluster:
+    """How many tasks ran at once, and how much of a vCPU each had."""
+
+    slots: int
+    vcpus_of_slot: float
+
+
+@dataclass(frozen=True)
+class StagesAtOnce:
+    """Stages that ran at the same time, once or several times."""
+
+    stages: Sequence[ApplicationStage]
+    seconds: float
+    longest_task_seconds: float
+    """Of several times, the sum of each one's longest."""
+    times: int = 1
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What they do, in order; equal for the stages of iterations."""
+        return tuple(sorted({stage_name(each) for each in self.stages}))
+
+    @property
+    def name(self) -> str:
+        first = self.stages[0]
+        others = len(self.names) - 1
+        more = f" and {others} more" if others else ""
+        times = f", {self.times} times" if self.times > 1 else ""
+        return f"{first.id}: {stage_name(first)[:NAME_LENGTH].strip()}{more}{times}"
+
+    @property
+    def tasks(self) -> int:
+        return max(round(sum(each.tasks for each in self.stages) / self.times), 1)
+
+    @property
+    def slot_seconds(self) -> float:
+        return sum(each.run_seconds + each.deserialize_seconds for each in self.stages)
+
+    @property
+    def wait_seconds(self) -> float:
+        """Of slots, for shuffled data."""
+        waited = sum(each.fetch_wait_seconds + each.shuffle_write_seconds for each in self.stages)
+        return min(waited, self.slot_seconds)
+
+    @property
+    def is_skewed(self) -> bool:
+        return any(
+            each.longest_task_seconds > SKEWED * each.median_task_seconds for each in self.stages
+        )
+
+    @property
+    def spilled_bytes(self) -> int:
+        return sum(each.spilled_bytes for each in self.stages)
+
+    def to_phase(
+        self, size: int, seen: SeenCluster, read: Location, written: Location, source: str
+    ) -> JobPhase:
+        slots = seen.slots
+        # A stage with as many tasks as there were slots, or a multiple, is divided by slots.
+        follows_slots = self.tasks % slots == 0
+        rounded = self.slot_seconds / slots
+        if not follows_slots:
+            rounded *= math.ceil(self.tasks / slots) * slots / self.tasks
+        in_waves = not follows_slots and rounded <= self.seconds
+        used = rounded if in_waves else self.slot_seconds / slots
+        longest = min(self.longest_task_seconds, self.seconds)
+        if follows_slots and not self.is_skewed:
+            longest = 0.0
+        return JobPhase(
+            name=self.name,
+            demands=self._demands(size, seen, read, written, source),
+            fixed_seconds=max(self.seconds - max(used, longest), 0.0),
+            tasks=self.tasks if in_waves else None,
+            longest_task_per_byte=longest / size,
+        )
+
+    def _demands(
+        self, size: int, seen: SeenCluster, read: Location, written: Location, source: str
+    ) -> list[Demand]:
+        local = sum(each.shuffle_written_bytes for each in self.stages) + self.spilled_bytes
+        sent = sum(each.shuffle_remote_bytes + each.shuffle_local_bytes for each in self.stages)
+        output = sum(map(_written, self.stages))
+        computed = self.slot_seconds - self.wait_seconds
+        amounts: list[tuple[Resource, float, bool]] = [
+            ("cpu", computed * seen.vcpus_of_slot, False),
+            ("task wait", self.wait_seconds, False),
+            (READS[read], _read(self.stages), False),
+            ("local write", local, False),
+            ("network", sent, True),
+            (WRITES[written], output, False),
+        ]
+        return [
+            Demand(resource=resource, per_byte=amount / size, source=source, shuffled=shuffled)
+            for resource, amount, shuffled in amounts
+            if amount > 0
+        ]
+
+
+def stage_name(stage: ApplicationStage) -> str:
+    """Its operators; of one without any, the call that it is of."""
+    operators = dict.fromkeys(each.partition(" (")[0] for each in stage.operators)
+    return ", ".join(operators) or stage.name or "stage"
+
+
+def phases_of(application: Application) -> list[StagesAtOnce]:
+    """The stages that ran at once, in order of time."""
+    found: list[list[ApplicationStage]] = []
+    for stage in sorted(application.stages, key=lambda each: each.began_seconds):
+        if found and _overlap(found[-1], stage):
+            found[-1].append(stage)
+        else:
+            found.append([stage])
+    return [
+        StagesAtOnce(some, _covered(some), max(each.longest_task_seconds for each in some))
+        for some in found
+    ]
+
+
+def join_alike(phases: Iterable[StagesAtOnce], most: int = MOST_PHASES) -> list[StagesAtOnce]:
+    """Phases of the same stages as one; and the shortest as one, if there are too many."""
+    alike: dict[tuple[str, ...], list[StagesAtOnce]] = {}
+    for each in phases:
+        alike.setdefault(each.names, []).append(each)
+    found = [_joined(some) for some in alike.values()]
+    if len(found) <= most:
+        return found
+    by_time = sorted(found, key=lambda each: -each.seconds)
+    kept = {id(each) for each in by_time[: most - 1]}
+    rest = _joined([each for each in found if id(each) not in kept])
+    return [*(each for each in found if id(each) in kept), rest]
+
+
+def _joined(some: Sequence[StagesAtOnce]) -> StagesAtOnce:
+    return StagesAtOnce(
+        [stage for each in some for stage in each.stages],
+        sum(each.seconds for each in some),
+        sum(each.longest_task_seconds for each in some),
+        sum(each.times for each in some),
+    )
+
+
+def _overlap(some: Sequence[ApplicationStage], stage: ApplicationStage) -> bool:
+    until = max(each.began_seconds + each.seconds for each in some)
+    shorter = min(stage.seconds, *(each.seconds for each in some))
+    return until - stage.began_seconds > AT_ONCE * shorter
+
+
+def _covered(some: Sequence[ApplicationStage]) -> float:
+    begin = min(each.began_seconds for each in some)
+    return max(each.began_seconds + each.seconds for each in some) - begin
+
+
+def _read(stages: Iterable[ApplicationStage]) -> int:
+    """Bytes of input from outside."""
+    return sum(
+        count for each in stages for source, count in each.read_bytes.items() if source != "cache"
+    )
+
+
+def _usual_location(application: Application) -> Location:
+    read = {"objects": 0, "local": 0}
+    for stage in application.stages:
+        for source, count in stage.read_bytes.items():
+            if source != "cache":
+                read["local" if source == "files" else "objects"] += count
+    return "local" if read["local"] > read["objects"] else "objects"
+
+
+def _written(stage: ApplicationStage) -> int:
+    return sum(stage.written_bytes.values())
+
+
+def _cached(application: Application) -> int:
+    return sum(each.memory_bytes + each.disk_bytes for each in application.cached)
+
+
+def _room(
+    size: int, read: Location, written: Location, intermediate: int, output: int, cached: int
+) -> list[SpaceDemand]:
+    room = [SpaceDemand(where=SPACES[read], what="input", per_byte=1.0)]
+    if intermediate:
+        room.append(
+            SpaceDemand(
+                where="local", what="shuffled and spilled data", per_byte=intermediate / size
+            )
+        )
+    if output:
+        room.append(SpaceDemand(where=SPACES[written], what="output", per_byte=output / size))
+    if cached:
+        room.append(
+            SpaceDemand(
+                where="memory",
+                what=f"cached data ({MEMORY_SOURCE})",
+                per_byte=cached / MEMORY_FOR_DATA / size,
+            )
+        )
+    return room
+
+
+def _requests(
+    size: int, read: Location, written: Location, got: int, put: int
+) -> list[RequestDemand]:
+    requests = []
+    if read == "objects" and got:
+        requests.append(RequestDemand(kind="get", per_byte=got / REQUEST_BYTES / size))
+    if written == "objects" and put:
+        requests.append(RequestDemand(kind="put", per_byte=put / REQUEST_BYTES / size))
+    return requests

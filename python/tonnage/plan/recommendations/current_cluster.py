@@ -1,0 +1,120 @@
+"""What a job costs on the cluster that it runs on today, and what another one would save.
+
+Both are planned alike, so that what the plan gets wrong of the job is wrong for both. The saving is
+computed in each sampled cluster, where cores and networks of one kind are as fast for both.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from tonnage.base.records.plan import Candidate, CurrentCluster, Plan, SignedRange
+from tonnage.catalog import OFFER_KINDS, Catalog, Offer
+from tonnage.model.profiles.repository import ProfileIndex
+from tonnage.plan.candidates import Choice, candidates, ranked
+from tonnage.plan.capacity_samples import CapacitySamples
+from tonnage.plan.cost_model import Array
+from tonnage.plan.monte_carlo import HIGH, LOW, sampled_seconds
+from tonnage.plan.planner import PlanError, PlanRequest, find_choice, options_for
+from tonnage.plan.search import Limits, group_cost_usd
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """So many machines of one type."""
+
+    catalog: Catalog
+    offer: Offer
+    nodes: int
+
+
+def with_current_cluster(
+    made: Plan,
+    request: PlanRequest,
+    now: Cluster,
+    runs_per_month: float | None,
+    catalogs: Sequence[Catalog],
+    known: ProfileIndex,
+) -> Plan:
+    """The plan with what the job costs on ``now``, and what its best candidate saves.
+
+    Raises:
+        PlanError: The job cannot be planned on that cluster.
+    """
+    choice, candidate = _planned_on(request, now, known)
+    saves = None
+    if made.candidates:
+        best = find_choice(made, made.candidates[0], catalogs, known)
+        saves = _saving(made.bytes, choice, best, candidate, made.candidates[0])
+    seen = made.job.settings.get("seconds") if made.bytes == made.job.seen_bytes else None
+    return structs.replace(
+        made,
+        current=CurrentCluster(
+            candidate=candidate,
+            seen_seconds=float(seen) if isinstance(seen, int | float) else None,
+            saves_usd=saves,
+            runs_per_month=runs_per_month,
+        ),
+    )
+
+
+def _planned_on(
+    request: PlanRequest, now: Cluster, known: ProfileIndex
+) -> tuple[Choice, Candidate]:
+    """The cluster with the layout that costs least on it."""
+    asked = dataclasses.replace(
+        request,
+        limits=Limits(
+            min_nodes=now.nodes,
+            max_nodes=now.nodes,
+            objective="cost",
+            billing_unit=request.limits.billing_unit,
+        ),
+        include=frozenset(OFFER_KINDS),
+        arch=None,
+        placement=None,
+        measured_only=False,
+        quota_vcpus=None,
+    )
+    catalog = structs.replace(now.catalog, offers=(now.offer,))
+    options = options_for(asked, [catalog], known)
+    choices = [
+        Choice(group, place, now.nodes)
+        for group in options.groups
+        for place in range(len(group.machines))
+        if group.allows(place, now.nodes)
+    ]
+    if not choices:
+        why = "; ".join(dict.fromkeys(each.why for each in options.refused))
+        raise PlanError(
+            f"the job cannot run on {now.nodes} x {now.offer.type}, as far as is known: "
+            f"{why or 'its data does not fit'}"
+        )
+    samples = CapacitySamples(now.nodes, now.nodes)
+    planned = candidates(request.job, request.size, choices, samples, asked.limits)
+    best, *_ = ranked(planned, asked.limits)
+    at = next(place for place, each in enumerate(planned) if each is best)
+    return choices[at], best
+
+
+def _saving(
+    size: int, now: Choice, then: Choice, before: Candidate, after: Candidate
+) -> SignedRange:
+    """Dollars that a run on ``then`` costs less than on ``now``."""
+    drawn = _sampled_usd(now, size) - _sampled_usd(then, size)
+    middle = before.cost_usd.median - after.cost_usd.median
+    low, high = np.quantile(drawn, [LOW, HIGH])
+    return SignedRange(low=min(float(low), middle), median=middle, high=max(float(high), middle))
+
+
+def _sampled_usd(choice: Choice, size: int) -> Array:
+    nodes = np.array([choice.nodes])
+    samples = CapacitySamples(choice.nodes, choice.nodes)
+    seconds = sampled_seconds(choice.group, [choice.place], nodes, size, samples)
+    usd = group_cost_usd(
+        choice.group, [choice.place], seconds * choice.nodes, nodes.astype(float), "seconds"
+    )
+    return np.asarray(usd[:, 0])
