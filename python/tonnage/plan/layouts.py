@@ -373,6 +373,11 @@ def _refuse(
             (np.isnan(machines.memory_bytes), "its memory is unknown"),
             (machines.memory_bytes < least, f"it has less memory than {formatting.memory(least)}"),
         ]
+    if least := job.least_memory_per_vcpu:
+        few = machines.memory_bytes < least * machines.vcpus
+        reasons.append(
+            (few, f"it has less memory per vCPU than a task took, {formatting.memory(least)}")
+        )
     if demand.own_disks:
         catalog = machines[0].catalog
         instead = (

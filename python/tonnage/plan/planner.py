@@ -97,6 +97,11 @@ class PlanRequest:
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
+    def no_slower_than(self, candidate: Candidate) -> "PlanRequest":
+        """The request with that candidate's time as its deadline."""
+        limits = dataclasses.replace(self.limits, deadline_seconds=candidate.seconds.median)
+        return dataclasses.replace(self, limits=limits)
+
     @property
     def job_limits(self) -> Limits:
         """The limits; a job that does not divide runs on one node."""

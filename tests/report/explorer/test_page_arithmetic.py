@@ -118,6 +118,7 @@ PYTHON_ONLY = {
     "tonnage.plan.resources.object_store": "its demands, requests and limits are in the tables",
     "tonnage.plan.resources.spot": "its rates are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
+    "tonnage.plan.recommendations.current_cluster": "the page plans no existing cluster",
     "tonnage.plan.recommendations.sure": "the page shows no plan that surely keeps the deadline",
     "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
 }
@@ -134,7 +135,7 @@ FIELDS: dict[type, dict[str, str]] = {
         )
     },
     DemandTerm: {
-        name: name for name in ("resource_class", "parts", "credit_share", "max_per_node")
+        name: name for name in ("resource_class", "parts", "credit_share", "max_per_node", "tasks")
     },
     PhaseDemand: {
         "name": "name",
@@ -240,6 +241,8 @@ FIELDS: dict[type, dict[str, str]] = {
         "requests": "requests",
         "taken_out_per_byte": "taken_out",
         "least_memory_bytes": "- the page gets plannable groups alone",
+        "least_memory_per_vcpu": "- the page gets plannable groups alone",
+        "core_speed": "- in the demands",
         "seen_bytes": "seen_bytes",
         "divisible": "divisible",
         "settings": "- in the demands' calibration and the notes",
@@ -666,6 +669,7 @@ def worlds() -> Any:
     yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
     yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
     yield {"": replace(ODD_JOB, divisible=False)}, [WORLD], known
+    yield {"": JOB_OF_TASKS}, [WORLD], known
     yield {"local": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
     yield {"local": sort_job()}, [catalog(FAMILIES)], known
     yield {"local": mapreduce_job()}, [ON_FEW_NODES], known
@@ -673,6 +677,30 @@ def worlds() -> Any:
 
 BY_THE_HOUR = Billing(
     granularity_seconds=3600, least_seconds=3600, hours_per_month=720, source="made up"
+)
+JOB_OF_TASKS = Job(
+    name="tasks",
+    phases=[
+        JobPhase(
+            name="map",
+            demands=[
+                Demand(resource="cpu", per_byte=4e-8, source="made up"),
+                Demand(resource="task wait", per_byte=1e-8, source="made up"),
+                Demand(resource="local write", per_byte=0.5, source="made up"),
+            ],
+            tasks=1_000,
+        ),
+        JobPhase(
+            name="reduce",
+            demands=[
+                Demand(resource="cpu", per_byte=1e-8, source="made up"),
+                Demand(resource="network", per_byte=0.5, source="made up", shuffled=True),
+            ],
+            longest_task_per_byte=1e-10,
+        ),
+    ],
+    room=[],
+    core_speed=0.7,
 )
 ODD_JOB = Job(
     name="odd",

@@ -72,6 +72,12 @@ class ApplicationStage(Struct, frozen=True, kw_only=True):
     spilled_bytes: Count
     """Written to disk, as they are stored there."""
     written_bytes: dict[Source, Count]
+    task_seconds: Seconds
+    """From the launch of each task to its end, of all together."""
+    first_tasks: Count
+    """Finished tasks with which executors began the stage, one for each of their cores."""
+    first_task_seconds: Seconds
+    """As ``task_seconds``, of those: they also load and compile what the others then run."""
     run_seconds: Seconds
     cpu_seconds: Seconds
     """Of the threads of tasks, with deserialization: not of garbage collection, of the compiler, of

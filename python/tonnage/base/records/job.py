@@ -123,6 +123,7 @@ class Job(Record, frozen=True, kw_only=True):
     requests: list[RequestDemand] = field(default_factory=list)
     taken_out_per_byte: PerByte = 0.0  # Bytes to the internet
     least_memory_bytes: Count | None = None  # Of a node; ``None``: any will do
+    least_memory_per_vcpu: Count | None = None  # Bytes; a task that runs in each took so much
     seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
     divisible: bool = True
     """Whether machines can share the work; a command that was watched on one need not divide."""

@@ -38,6 +38,8 @@ from tonnage.plan.recommendations.next_measurements import within_budget
 
 REQUESTS = "requests"
 """How the names of resources end that are counted, not measured in bytes."""
+SECONDS_OF = {"cpu": "core", "task wait": "slot", "longest task": "core"}
+"""Resources that are demanded in seconds, and of what."""
 BEST = 10
 MANY = 3
 """As many phases in a row with one bottleneck are printed as a range."""
@@ -244,7 +246,9 @@ def _division(term: ExplainedTerm, nodes: int) -> str:
 def _amount(resource: str, value: float) -> str:
     if resource.endswith(REQUESTS):
         return f"{formatting.count(round(value))} requests"
-    return f"{value:.4g} core s" if resource == "cpu" else formatting.size(value)
+    if resource in SECONDS_OF:
+        return f"{value:.4g} {SECONDS_OF[resource]} s"
+    return formatting.size(value)
 
 
 def _rate(term: ExplainedTerm, value: float) -> str:
@@ -253,4 +257,6 @@ def _rate(term: ExplainedTerm, value: float) -> str:
         return formatting.seconds(1 / value)
     if resource.endswith(REQUESTS):
         return f"{formatting.count(round(value))}/s"
-    return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
+    if resource in SECONDS_OF:
+        return f"{value:.3g} {SECONDS_OF[resource]}s"
+    return formatting.rate(value)

@@ -45,9 +45,9 @@ class CurrentClusterOptions:
         Option(
             "CLUSTER",
             "The cluster that the job runs on today, like '20 x r5.4xlarge': prints what it costs "
-            "there, what limits it, and what the best candidate saves. Of an application that was "
-            "imported, the cluster of that run: its core seconds then count as those of such "
-            "machines.",
+            "there, what limits it, and what the best candidate saves. Without --deadline, only "
+            "clusters that are no slower. Of an application that was imported, the cluster of that "
+            "run: its core seconds then count as those of such machines.",
             parse_cluster,
         ),
     ] = None

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tonnage.base.records.plan import Candidate, Plan
     from tonnage.catalog import Catalog, Offer
 
-YAML = ("ray", "skypilot")
-"""Formats in YAML; the others are JSON."""
+YAML = ("ray", "skypilot", "dataproc", "kubernetes")
+PROPERTIES = ("spark",)
+"""Formats in YAML, and in lines of a name and a value; the others are JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,9 @@ class EmitOptions:
         Option(
             "FORMAT",
             "Write a file with which to rent the candidate: ray (cluster YAML), aws (boto3 "
-            "requests) "
-            "or skypilot (task YAML).",
+            "requests) or skypilot (task YAML); of an application of Spark also its settings for "
+            "these machines: spark (properties), emr (JSON for aws emr), dataproc (YAML for "
+            "gcloud) or kubernetes (YAML of a SparkApplication).",
         ),
     ] = None
     candidate: CandidateNumber = None
@@ -61,12 +63,18 @@ class EmitOptions:
 def emit_candidate(
     made: Plan, catalogs: list[Catalog], options: EmitOptions, as_json: bool
 ) -> None:
-    from tonnage.provision.export import EXPORTERS, ExportError, Rental
+    from tonnage.model.jobs.application import is_of_spark
+    from tonnage.provision.export import EXPORTERS, OF_SPARK, ExportError, Rental
 
     kind, number = options.emit or "", options.candidate or 1
     if number > len(made.candidates):
         candidates = formatting.several(len(made.candidates), "candidate")
         raise core.UsageError(f"--candidate {number} does not exist; the plan has {candidates}")
+    if kind in OF_SPARK and not is_of_spark(made.job):
+        raise core.UsageError(
+            f"--emit {kind} is for an application of Spark, which tonnage import makes of its "
+            "event log; use ray, aws or skypilot"
+        )
     chosen = made.candidates[number - 1]
     if chosen.provider == "lab":
         raise core.UsageError(f"--emit {kind}: a lab is not rented; start it with tonnage lab up")
@@ -101,6 +109,8 @@ def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
 
 
 def document_text(kind: str, document: dict[str, Any]) -> str:
+    if kind in PROPERTIES:
+        return "".join(f"{name} {value}\n" for name, value in document.items())
     if kind not in YAML:
         return json.dumps(document, indent=1) + "\n"
     import yaml

@@ -303,7 +303,7 @@ def plan(
     limits: LimitOptions,
     offers: OfferOptions,
     pricing: PriceOptions,
-    today: CurrentClusterOptions,
+    current: CurrentClusterOptions,
     every: Annotated[
         bool, Switch("--all", "Print all candidates, not the ten best of their families.")
     ] = False,
@@ -345,7 +345,7 @@ def plan(
     from tonnage.plan.explain import explain as explain_offer
     from tonnage.plan.planner import PlanError, PlanRequest
     from tonnage.plan.planner import plan as make_plan
-    from tonnage.plan.recommendations.current_cluster import with_current_cluster
+    from tonnage.plan.recommendations.current_cluster import plan_on, with_current_cluster
 
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
@@ -354,7 +354,7 @@ def plan(
     _refuse_tiny(data)
     catalogs = load_catalogs(sources.catalog, offers.provider or (), sources.region or ())
     profiles = load_profiles(sources.profile, catalogs)
-    now = today.cluster(catalogs)
+    now = current.cluster(catalogs)
     planned = description.job(job, usual_location(catalogs), now)
     size = data or planned.seen_bytes
     if size is None:
@@ -388,6 +388,11 @@ def plan(
         all_sizes=every_size,
     )
     with usage_errors(PlanError):
+        today = None
+        if now is not None:
+            today = plan_on(request, now, profiles)
+            if limits.deadline is None:
+                request = request.no_slower_than(today.candidate)
         if explain is not None:
             offer = require_offer("--explain", catalogs, explain)
             of_provider = [each for each in catalogs if each.provider == offer.provider]
@@ -395,8 +400,8 @@ def plan(
             print_result(explanation, explanation_lines(explanation), as_json)
             return
         made = make_plan(request, catalogs, profiles)
-        if now is not None:
-            made = with_current_cluster(made, request, now, today.per_month, catalogs, profiles)
+        if today is not None:
+            made = with_current_cluster(made, today, current.per_month, catalogs, profiles)
     if survey:
         print_survey(made, limits.budget, as_json)
     elif not made.candidates:

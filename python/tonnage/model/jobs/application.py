@@ -8,13 +8,17 @@ mostly the work of compilers, garbage collectors and Python. Where there were mo
 a slot had a part of a core. What a phase took beyond its slots' time and its longest task is fixed,
 as are the times without any stage, in which the driver works.
 
-    core seconds = (slot seconds - waits) x cores / slots
-    fixed seconds = seconds - max(slot seconds / slots in whole waves, longest task)
+The first tasks of an executor load and compile code, which the others then run. By how much they
+take longer, each slot takes longer, however many there are: that is the phase ``warm-up``. Where
+tasks of a stage differ in how much they read, it is not told apart.
+
+    core seconds = (slot seconds - waits - warm-up x slots) x cores / slots
+    fixed seconds = seconds - max(slot seconds / slots in whole waves, longest task) - warm-up
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tonnage.base.records.application import Application, ApplicationStage
@@ -23,13 +27,19 @@ from tonnage.base.records.location import Location
 from tonnage.model.jobs.locations import READS, SPACES, WRITES
 
 DRIVER = "driver"
+WARM_UP = "warm-up"
 OTHER_STAGES = "other stages"
 MOST_PHASES = 12
 """So many are kept apart; the shortest are planned as one."""
 AT_ONCE = 0.1
 """Stages of which this share of the shorter overlaps ran at once."""
 SKEWED = 2.0
-"""A task longer than so many medians stays so long, however many others there are."""
+"""A task stays as long as it was, however many others there are, if it took so many times the
+median and read so many times the mean. One that read no more was slow for another reason: its
+executor began, or its machine was disturbed."""
+TASKS_BY_SLOTS = (1, 2, 3, 4)
+"""A stage with so many tasks a slot was divided by the number of slots, as engines do unless they
+are given a number: it will be on other clusters, too."""
 MEMORY_FOR_DATA = 0.9 / 1.1 * 0.6
 """Of a node's memory, what executors keep data in: 90 % of it for containers, 10 % more than the
 heap in each (spark.executor.memoryOverheadFactor), 60 % of the heap (spark.memory.fraction)."""
@@ -71,10 +81,12 @@ def application_job(
         name=f"{application.engine}: {application.name or application.id}",
         phases=[
             JobPhase(name=DRIVER, demands=[], fixed_seconds=max(application.seconds - busy, 0.0)),
+            *_warm_up(sum(each.warm_up_seconds for each in phases), size),
             *(each.to_phase(size, seen, read, written, source) for each in phases),
         ],
         room=_room(size, read, written, shuffled + spilled, output, _cached(application)),
         requests=_requests(size, read, written, _read(application.stages), output),
+        least_memory_per_vcpu=_memory_per_vcpu(application),
         seen_bytes=size,
         core_speed=core_speed,
         settings={
@@ -85,6 +97,10 @@ def application_job(
             "slots": slots,
         },
     )
+
+
+def is_of_spark(job: Job) -> bool:
+    return job.name.startswith("spark: ") and "application" in job.settings
 
 
 def input_bytes(application: Application) -> int:
@@ -123,6 +139,8 @@ class StagesAtOnce:
     longest_task_seconds: float
     """Of several times, the sum of each one's longest."""
     times: int = 1
+    are_others: bool = False
+    """Whether they have no more in common than that each is short."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -131,6 +149,8 @@ class StagesAtOnce:
 
     @property
     def name(self) -> str:
+        if self.are_others:
+            return OTHER_STAGES
         first = self.stages[0]
         others = len(self.names) - 1
         more = f" and {others} more" if others else ""
@@ -143,7 +163,7 @@ class StagesAtOnce:
 
     @property
     def slot_seconds(self) -> float:
-        return sum(each.run_seconds + each.deserialize_seconds for each in self.stages)
+        return sum(each.task_seconds for each in self.stages)
 
     @property
     def wait_seconds(self) -> float:
@@ -153,32 +173,37 @@ class StagesAtOnce:
 
     @property
     def is_skewed(self) -> bool:
-        return any(
-            each.longest_task_seconds > SKEWED * each.median_task_seconds for each in self.stages
-        )
+        return any(map(is_skewed, self.stages))
+
+    @cached_property
+    def warm_up_seconds(self) -> float:
+        """Of each slot."""
+        return min(sum(map(warm_up_seconds, self.stages)), self.seconds)
 
     @property
     def spilled_bytes(self) -> int:
         return sum(each.spilled_bytes for each in self.stages)
 
+    def _warm_seconds(self, slots: int) -> float:
+        """Of all slots, without their warm-up."""
+        return max(self.slot_seconds - self.warm_up_seconds * slots, 0.0)
+
     def to_phase(
         self, size: int, seen: SeenCluster, read: Location, written: Location, source: str
     ) -> JobPhase:
         slots = seen.slots
-        # A stage with as many tasks as there were slots, or a multiple, is divided by slots.
-        follows_slots = self.tasks % slots == 0
-        rounded = self.slot_seconds / slots
+        follows_slots = self.tasks in [slots * each for each in TASKS_BY_SLOTS]
+        seconds = self.seconds - self.warm_up_seconds
+        rounded = evenly = self._warm_seconds(slots) / slots
         if not follows_slots:
             rounded *= math.ceil(self.tasks / slots) * slots / self.tasks
-        in_waves = not follows_slots and rounded <= self.seconds
-        used = rounded if in_waves else self.slot_seconds / slots
-        longest = min(self.longest_task_seconds, self.seconds)
-        if follows_slots and not self.is_skewed:
-            longest = 0.0
+        in_waves = not follows_slots and rounded <= seconds
+        used = rounded if in_waves else evenly
+        longest = min(self.longest_task_seconds, seconds) if self.is_skewed else 0.0
         return JobPhase(
             name=self.name,
             demands=self._demands(size, seen, read, written, source),
-            fixed_seconds=max(self.seconds - max(used, longest), 0.0),
+            fixed_seconds=max(seconds - max(used, longest), 0.0),
             tasks=self.tasks if in_waves else None,
             longest_task_per_byte=longest / size,
         )
@@ -189,7 +214,7 @@ class StagesAtOnce:
         local = sum(each.shuffle_written_bytes for each in self.stages) + self.spilled_bytes
         sent = sum(each.shuffle_remote_bytes + each.shuffle_local_bytes for each in self.stages)
         output = sum(map(_written, self.stages))
-        computed = self.slot_seconds - self.wait_seconds
+        computed = max(self._warm_seconds(seen.slots) - self.wait_seconds, 0.0)
         amounts: list[tuple[Resource, float, bool]] = [
             ("cpu", computed * seen.vcpus_of_slot, False),
             ("task wait", self.wait_seconds, False),
@@ -203,6 +228,37 @@ class StagesAtOnce:
             for resource, amount, shuffled in amounts
             if amount > 0
         ]
+
+
+def _warm_up(seconds: float, size: int) -> list[JobPhase]:
+    """As long as one task on a core, and as much shorter on a faster one."""
+    if not seconds:
+        return []
+    return [JobPhase(name=WARM_UP, demands=[], longest_task_per_byte=seconds / size)]
+
+
+def is_skewed(stage: ApplicationStage) -> bool:
+    """Whether its longest task is long because of its data."""
+    read = _read_by_tasks(stage)
+    return (
+        stage.longest_task_seconds > SKEWED * stage.median_task_seconds
+        and stage.longest_task_bytes * stage.tasks > SKEWED * read
+    )
+
+
+def warm_up_seconds(stage: ApplicationStage) -> float:
+    """How much longer the first tasks of executors took than the others, each."""
+    others = stage.finished_tasks - stage.first_tasks
+    uneven = stage.largest_task_bytes * stage.tasks > SKEWED * _read_by_tasks(stage) > 0
+    if not stage.first_tasks or others < 1 or uneven:
+        return 0.0
+    rest = stage.task_seconds - stage.lost_seconds - stage.first_task_seconds
+    return max(stage.first_task_seconds / stage.first_tasks - rest / others, 0.0)
+
+
+def _read_by_tasks(stage: ApplicationStage) -> int:
+    shuffled = stage.shuffle_remote_bytes + stage.shuffle_local_bytes
+    return sum(stage.read_bytes.values()) + shuffled
 
 
 def stage_name(stage: ApplicationStage) -> str:
@@ -236,7 +292,7 @@ def join_alike(phases: Iterable[StagesAtOnce], most: int = MOST_PHASES) -> list[
     by_time = sorted(found, key=lambda each: -each.seconds)
     kept = {id(each) for each in by_time[: most - 1]}
     rest = _joined([each for each in found if id(each) not in kept])
-    return [*(each for each in found if id(each) in kept), rest]
+    return [*(each for each in found if id(each) in kept), replace(rest, are_others=True)]
 
 
 def _joined(some: Sequence[StagesAtOnce]) -> StagesAtOnce:
@@ -281,6 +337,12 @@ def _written(stage: ApplicationStage) -> int:
 
 def _cached(application: Application) -> int:
     return sum(each.memory_bytes + each.disk_bytes for each in application.cached)
+
+
+def _memory_per_vcpu(application: Application) -> int | None:
+    """So that no task has to spill that did not in this run."""
+    peak = max((each.peak_memory_bytes for each in application.stages), default=0)
+    return math.ceil(peak / MEMORY_FOR_DATA) or None
 
 
 def _room(

@@ -31,29 +31,31 @@ class Cluster:
     nodes: int
 
 
+@dataclass(frozen=True)
+class PlannedCluster:
+    """A job on the cluster of today, with the layout that costs least on it."""
+
+    choice: Choice
+    candidate: Candidate
+
+
 def with_current_cluster(
     made: Plan,
-    request: PlanRequest,
-    now: Cluster,
+    now: PlannedCluster,
     runs_per_month: float | None,
     catalogs: Sequence[Catalog],
     known: ProfileIndex,
 ) -> Plan:
-    """The plan with what the job costs on ``now``, and what its best candidate saves.
-
-    Raises:
-        PlanError: The job cannot be planned on that cluster.
-    """
-    choice, candidate = _planned_on(request, now, known)
+    """The plan with what the job costs on ``now``, and what its best candidate saves."""
     saves = None
     if made.candidates:
         best = find_choice(made, made.candidates[0], catalogs, known)
-        saves = _saving(made.bytes, choice, best, candidate, made.candidates[0])
+        saves = _saving(made.bytes, now, best, made.candidates[0])
     seen = made.job.settings.get("seconds") if made.bytes == made.job.seen_bytes else None
     return structs.replace(
         made,
         current=CurrentCluster(
-            candidate=candidate,
+            candidate=now.candidate,
             seen_seconds=float(seen) if isinstance(seen, int | float) else None,
             saves_usd=saves,
             runs_per_month=runs_per_month,
@@ -61,10 +63,12 @@ def with_current_cluster(
     )
 
 
-def _planned_on(
-    request: PlanRequest, now: Cluster, known: ProfileIndex
-) -> tuple[Choice, Candidate]:
-    """The cluster with the layout that costs least on it."""
+def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedCluster:
+    """Plan the request's job on that cluster alone, whatever its limits.
+
+    Raises:
+        PlanError: The job cannot be planned on it.
+    """
     asked = dataclasses.replace(
         request,
         limits=Limits(
@@ -97,15 +101,13 @@ def _planned_on(
     planned = candidates(request.job, request.size, choices, samples, asked.limits)
     best, *_ = ranked(planned, asked.limits)
     at = next(place for place, each in enumerate(planned) if each is best)
-    return choices[at], best
+    return PlannedCluster(choices[at], best)
 
 
-def _saving(
-    size: int, now: Choice, then: Choice, before: Candidate, after: Candidate
-) -> SignedRange:
+def _saving(size: int, now: PlannedCluster, then: Choice, after: Candidate) -> SignedRange:
     """Dollars that a run on ``then`` costs less than on ``now``."""
-    drawn = _sampled_usd(now, size) - _sampled_usd(then, size)
-    middle = before.cost_usd.median - after.cost_usd.median
+    drawn = _sampled_usd(now.choice, size) - _sampled_usd(then, size)
+    middle = now.candidate.cost_usd.median - after.cost_usd.median
     low, high = np.quantile(drawn, [LOW, HIGH])
     return SignedRange(low=min(float(low), middle), median=middle, high=max(float(high), middle))
 

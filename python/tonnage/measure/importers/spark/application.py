@@ -167,8 +167,8 @@ class ApplicationReader:
         stage = self._stages.get(key)
         if stage is None:
             stage = self._stages[key] = StageSums(*key)
-        stage.add_task(event)
         self._executors.add_task(event.task)
+        stage.add_task(event, self._executors.cores_of(event.task.executor))
         if event.metrics is not None:
             for block in event.metrics.blocks or ():
                 self._cache.update(block.id, block.status.memory_bytes, block.status.disk_bytes)

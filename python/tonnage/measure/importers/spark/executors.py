@@ -54,6 +54,10 @@ class Executors:
         elif task.began < lifetime.began:
             lifetime.began = task.began
 
+    def cores_of(self, executor: str) -> int:
+        """How many tasks it runs at once; 1 if that is unknown."""
+        return self._by_id[executor].cores or 1
+
     def to_records(self, began: int, ended: int, cores: int | None) -> list[Executor]:
         """The executors; ``cores`` are those of an executor whose start is not in the log."""
         hosts: dict[str, int] = {}

@@ -43,6 +43,8 @@ class StageSums:
         self._sums = Counter[str]()
         self._peak_memory = 0
         self._durations = array("I")
+        self._of_executor = Counter[str]()
+        self._first_tasks = 0
         self._longest, self._longest_bytes, self._largest_bytes = -1, 0, 0
 
     def describe(self, info: events.StageInfo) -> None:
@@ -59,12 +61,14 @@ class StageSums:
         names = [*self.operators, *(each.name for each in computed)]
         self.python = any(word in name for name in names for word in PYTHON)
 
-    def add_task(self, event: events.TaskEnd) -> None:
+    def add_task(self, event: events.TaskEnd, cores: int) -> None:
+        """Take a task that has ended on an executor of so many cores."""
         task, metrics, sums = event.task, event.metrics, self._sums
         duration = min(max(task.ended - task.began, 0), LONGEST_TASK_MS)
         self.began = min(self.began or task.began, task.began)
         self.last_task = max(self.last_task, task.ended)
         self._speculative_tasks += task.speculative
+        sums["task_ms"] += duration
         if task.failed or task.killed:
             self._failed_tasks += task.failed and not task.killed
             self._killed_tasks += task.killed
@@ -72,6 +76,10 @@ class StageSums:
         else:
             self._finished_tasks += 1
             self._durations.append(duration)
+            if self._of_executor[task.executor] < cores:
+                self._of_executor[task.executor] += 1
+                self._first_tasks += 1
+                sums["first_ms"] += duration
         if metrics is None:
             return
         shuffle_read, shuffle_write = metrics.shuffle_read, metrics.shuffle_write
@@ -125,6 +133,9 @@ class StageSums:
             shuffle_written_bytes=sums["shuffled"],
             spilled_bytes=sums["spilled"],
             written_bytes={self.writes_to: sums["written"]} if sums["written"] else {},
+            task_seconds=sums["task_ms"] / MS,
+            first_tasks=self._first_tasks,
+            first_task_seconds=sums["first_ms"] / MS,
             run_seconds=sums["run_ms"] / MS,
             cpu_seconds=sums["cpu_ns"] / NS,
             python=self.python,

@@ -23,6 +23,9 @@ const longest = (candidate) => candidate.phases.reduce((one, other) => (other.se
 /** The phase whose terms are seconds of each machine, as in tonnage/base/records/job.py. */
 const START_UP = "start-up";
 
+/** Resources that are demanded in seconds, and of what, as in tonnage/cli/output/plan.py. */
+const SECONDS_OF = { cpu: "core", "task wait": "slot", "longest task": "core" };
+
 /** From this many phases with one bottleneck on, they are summed up, as in tonnage/cli/output/plan.py. */
 const MANY = 3;
 
@@ -199,9 +202,9 @@ function showSources(found, candidate) {
   if (!candidate) return;
   const terms = explain(candidate, request.size, samples);
   const areRequests = (term) => term.resource.endsWith("requests");
-  const amount = (term, value) => (term.resource === "cpu" ? `${formatting.significant(value)} core seconds`
+  const amount = (term, value) => (SECONDS_OF[term.resource] ? `${formatting.significant(value)} ${SECONDS_OF[term.resource]} seconds`
     : areRequests(term) ? `${formatting.count(Math.round(value))} requests` : formatting.size(value));
-  const rate = (term) => (value) => (term.resource === "cpu" ? `${formatting.significant(value)} cores`
+  const rate = (term) => (value) => (SECONDS_OF[term.resource] ? `${formatting.significant(value)} ${SECONDS_OF[term.resource]}s`
     : term.phase === START_UP ? formatting.seconds(1 / value)
     : areRequests(term) ? `${formatting.significant(value)}/s` : formatting.rate(value));
   const division = (term, nodes) => (term.phase === START_UP ? `the slowest of ${formatting.several(nodes, "machine")}`

@@ -1,0 +1,159 @@
+"""Demands of an application, and what of its time no number of nodes shortens."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.data.applications import GB, application, stage
+from tonnage.base.records.application import CachedDataSet
+from tonnage.base.records.job import Job, JobPhase
+from tonnage.model.jobs.application import (
+    DRIVER,
+    MEMORY_FOR_DATA,
+    MOST_PHASES,
+    OTHER_STAGES,
+    WARM_UP,
+    application_job,
+)
+
+
+def amount(job: Job, phase: JobPhase, resource: str) -> float:
+    """Bytes or seconds of a resource."""
+    found = [each.per_byte for each in phase.demands if each.resource == resource]
+    assert job.seen_bytes is not None
+    return sum(found) * job.seen_bytes
+
+
+def seconds_on(job: Job, slots: int) -> float:
+    """What the slots of the seen cluster, or others, need for a job of even tasks."""
+    total = 0.0
+    for phase in job.phases:
+        busy = amount(job, phase, "cpu") + amount(job, phase, "task wait")
+        assert job.seen_bytes is not None
+        longest = phase.longest_task_per_byte * job.seen_bytes
+        total += max(busy / slots, longest) + phase.fixed_seconds
+    return total
+
+
+def test_times_without_any_stage_are_the_drivers() -> None:
+    job = application_job(application(stage(0, 10, 20, 40), stage(1, 40, 30, 40), seconds=90))
+    assert (job.phases[0].name, job.phases[0].fixed_seconds) == (DRIVER, 40)
+    assert seconds_on(job, 4) == pytest.approx(90)
+
+
+def test_stages_that_ran_at_once_are_one_phase() -> None:
+    some = [stage(0, 0, 20, 40, task_seconds=30.0), stage(1, 5, 15, 40, task_seconds=50.0)]
+    job = application_job(application(*some, stage(2, 20, 10, 40), seconds=30))
+    assert [each.name for each in job.phases[1:]] == [
+        "0: call at line 0 and 1 more",
+        "2: call at line 2",
+    ]
+    assert amount(job, job.phases[1], "cpu") == pytest.approx(80)
+
+
+def test_iterations_are_one_phase() -> None:
+    some = [
+        stage(at + 3, 10 * at, 10, 40, operators=["Scan", "Project (4)", "Project (5)"])
+        for at in range(6)
+    ]
+    job = application_job(application(*some, seconds=60))
+    assert [each.name for each in job.phases[1:]] == ["3: Scan, Project, 6 times"]
+    assert amount(job, job.phases[1], "cpu") == pytest.approx(240)
+    assert job.phases[1].tasks == 40
+
+
+def test_many_phases_are_planned_as_some() -> None:
+    some = [stage(at, 10 * at, 10 if at < 3 else 2, 40) for at in range(100)]
+    job = application_job(application(*some, seconds=1_000))
+    assert len(job.phases) == MOST_PHASES + 1
+    assert job.phases[-1].name.startswith(OTHER_STAGES)
+    assert seconds_on(job, 4) == pytest.approx(1_000)
+
+
+def test_waits_for_shuffled_data_hold_slots_and_use_no_cores() -> None:
+    waits = {"fetch_wait_seconds": 20.0, "shuffle_write_seconds": 10.0}
+    job = application_job(application(stage(0, 0, 20, 40, **waits), seconds=20))
+    phase = job.phases[1]
+    assert amount(job, phase, "task wait") == pytest.approx(30)
+    assert amount(job, phase, "cpu") == pytest.approx(50)
+
+
+def test_slots_that_shared_cores_had_a_part_of_one() -> None:
+    some = application(stage(0, 0, 20, 40), seconds=20)
+    shared, own = application_job(some, vcpus=2), application_job(some, vcpus=16)
+    assert amount(shared, shared.phases[1], "cpu") == pytest.approx(40)
+    assert amount(own, own.phases[1], "cpu") == pytest.approx(80)
+
+
+@pytest.mark.parametrize(("tasks", "kept"), [(4, None), (8, None), (16, None), (10, 10), (40, 40)])
+def test_a_number_of_tasks_that_followed_the_slots_will_again(tasks: int, kept: int | None) -> None:
+    seconds = -(-tasks // 4) * 4.0
+    even = stage(0, 0, seconds, tasks, task_seconds=tasks * 4.0)
+    job = application_job(application(even, seconds=seconds))
+    assert job.phases[1].tasks == kept
+    assert job.phases[1].fixed_seconds == pytest.approx(0.0)
+
+
+def test_a_task_that_read_more_stays_long_and_one_that_did_not_does_not() -> None:
+    long = {"longest_task_seconds": 15.0, "shuffle_remote_bytes": 40 * GB}
+    skewed = stage(0, 0, 20, 40, longest_task_bytes=8 * GB, largest_task_bytes=8 * GB, **long)
+    disturbed = stage(0, 0, 20, 40, longest_task_bytes=GB, largest_task_bytes=GB, **long)
+    for each, seconds in ((skewed, 15.0), (disturbed, 0.0)):
+        job = application_job(application(each, seconds=20))
+        assert job.seen_bytes is not None
+        assert job.phases[-1].longest_task_per_byte * job.seen_bytes == pytest.approx(seconds)
+
+
+def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
+    """The first four of 40 tasks took 7 s, the others 1 s."""
+    warm = stage(0, 0, 16, 40, task_seconds=64.0, first_task_seconds=28.0, median_task_seconds=1.0)
+    job = application_job(application(warm, seconds=16))
+    warm_up, phase = job.phases[1:]
+    assert job.seen_bytes is not None
+    assert (warm_up.name, phase.fixed_seconds) == (WARM_UP, pytest.approx(0.0))
+    assert warm_up.longest_task_per_byte * job.seen_bytes == pytest.approx(6.0)
+    assert amount(job, phase, "cpu") == pytest.approx(40.0)
+
+
+def test_bytes_go_where_they_were_read_and_written_or_where_the_user_says() -> None:
+    moves = stage(
+        *(0, 0, 20, 40),
+        read_bytes={"objects": 10 * GB, "cache": 90 * GB},
+        shuffle_remote_bytes=3 * GB,
+        shuffle_local_bytes=GB,
+        shuffle_written_bytes=4 * GB,
+        spilled_bytes=2 * GB,
+        written_bytes={"objects": 5 * GB},
+    )
+    some = application(moves, seconds=20)
+    job = application_job(some)
+    phase = job.phases[1]
+    assert job.seen_bytes == 10 * GB
+    for resource, count in {
+        "object get": 10,
+        "object put": 5,
+        "network": 4,
+        "local write": 6,
+    }.items():
+        assert amount(job, phase, resource) == pytest.approx(count * GB), resource
+    assert [each.shuffled for each in phase.demands if each.resource == "network"] == [True]
+    moved = application_job(some, read_from="volumes", written_to="local")
+    resources = {each.resource for each in moved.phases[1].demands}
+    assert {"volume read", "local write"} <= resources
+    assert not {"object get", "object put"} & resources
+    assert (moved.input_location, moved.output_location) == ("volumes", "local")
+
+
+def test_cached_data_and_tasks_need_memory() -> None:
+    cached = [CachedDataSet(name="points", memory_bytes=6 * GB, disk_bytes=0)]
+    some = application(stage(0, 0, 20, 40, peak_memory_bytes=GB), seconds=20, cached=cached)
+    job = application_job(some)
+    (room,) = [each for each in job.room if each.where == "memory"]
+    assert job.seen_bytes is not None
+    assert room.per_byte * job.seen_bytes == pytest.approx(6 * GB / MEMORY_FOR_DATA)
+    assert job.least_memory_per_vcpu == pytest.approx(GB / MEMORY_FOR_DATA, abs=1)
+
+
+def test_slots_that_no_log_reports_are_those_that_were_busy() -> None:
+    job = application_job(application(stage(0, 0, 20, 40), seconds=20, executors=[]))
+    assert job.settings["slots"] == 4
