@@ -18,7 +18,9 @@ from tonnage.catalog import Offer
 from tonnage.provision.export.document import ExportedDocument, ExportError
 from tonnage.provision.rental import Rental, placeholder
 
-MOST_CORES = 5
+CORES = (5, 4, 3)
+"""Of an executor, where they divide a machine's vCPUs."""
+MOST_CORES = CORES[0]
 NODE_SHARE = 0.9
 OVERHEAD, LEAST_OVERHEAD_MIB = 0.1, 384
 LEAST_HEAP_MIB = 471
@@ -49,7 +51,8 @@ class Executors:
         if not offer.vcpus or not offer.memory_bytes:
             raise ExportError(f"the vCPUs or the memory of {offer.type} are unknown")
         vcpus = max(int(offer.vcpus), 1)
-        count = math.ceil(vcpus / MOST_CORES)
+        divisors = [each for each in CORES if vcpus % each == 0]
+        count = vcpus // divisors[0] if divisors else math.ceil(vcpus / MOST_CORES)
         each = offer.memory_bytes * NODE_SHARE / count / MIB
         overhead = max(each * OVERHEAD / (1 + OVERHEAD), LEAST_OVERHEAD_MIB)
         heap = int(each - overhead)
@@ -58,7 +61,7 @@ class Executors:
                 f"its memory leaves {max(heap, 0)} MiB for an executor's heap, and Spark needs "
                 f"{LEAST_HEAP_MIB}; choose a candidate with more memory"
             )
-        return cls(count, vcpus // count, heap, math.ceil(overhead))
+        return cls(count, vcpus // count, heap, int(overhead))
 
 
 def properties(rental: Rental) -> dict[str, str]:
