@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tonnage.model.past_runs import misfit
 from tonnage.model.past_runs.baselines import BASELINES
 from tonnage.model.past_runs.clusters import Clusters
 from tonnage.model.past_runs.law import log_times
+from tonnage.model.past_runs.misfit import ANY_SCALE, MISFIT
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
 from tonnage.model.past_runs.prior import prior_draws
 
@@ -44,9 +44,10 @@ def made_up(number: int) -> np.ndarray:
     """The logarithms of seconds of a job of the prior, which its law fits as well as others'."""
     dice = np.random.default_rng(number)
     demands = prior_draws(3, 200, seed=5).at([number])
-    spread = misfit.covariance(clusters(), np.zeros(len(clusters()))) - misfit.ANY_SCALE**2
+    its = all_runs()
+    spread = MISFIT.covariance(its.clusters, its.variants, its.log_sizes) - ANY_SCALE**2
     wrong = dice.multivariate_normal(np.zeros(len(clusters())), spread)
-    noise = misfit.NOISE * dice.standard_t(misfit.TAIL, len(clusters()))
+    noise = MISFIT.noise * dice.standard_t(MISFIT.tail, len(clusters()))
     return np.asarray(6.0 + log_times(demands, clusters())[0] + wrong + noise)
 
 

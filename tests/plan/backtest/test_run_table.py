@@ -25,7 +25,7 @@ def test_what_varies_within_a_job_is_a_parameter(tmp_path: Path) -> None:
             "kmeans,i2.xlarge,4,90,,big,3,local",
         )
     )
-    # Disks follow from the machine type.
+    assert [run.disks for run in runs] == ["volumes", "volumes", "local"]
     assert [run.parameters for run in runs] == [{"k": 3.0}, {"k": 5.0}, {"k": 3.0}]
     assert {name: len(some) for name, some in by_job(runs).items()} == {
         "kmeans_big_k=3.0": 2,

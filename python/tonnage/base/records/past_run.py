@@ -21,6 +21,8 @@ class PastRun(Struct, frozen=True, kw_only=True):
     data_bytes: PositiveCount | None = None
     price_hour: Amount | None = None
     """Dollars for one machine, as its owner counts them."""
+    disks: str = ""
+    """Where its data was: "local" disks or "volumes"; empty: on local disks, if there are any."""
     outcome: Outcome = "ok"
     repetition: PositiveCount = 1
     parameters: dict[str, float | str] = field(default_factory=dict)

@@ -29,7 +29,7 @@ def backtest(
             "RUNS",
             "records: sorts whose set-up, time and cost are public; or a CSV file with a row for "
             "each run: job, machine_type, nodes, seconds; provider, framework, data_label, "
-            "data_bytes, price_hour, outcome and repetition where known.",
+            "data_bytes, price_hour, disks (local or volumes), outcome and repetition where known.",
         ),
     ],
     train: Annotated[

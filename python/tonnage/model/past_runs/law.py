@@ -31,8 +31,8 @@ STEEPEST = 50.0
 class Demands:
     """Draws of a job's parameters: of each array the first axis are draws.
 
-    Shares are of the work of cores on the reference cluster; ``family_speeds`` has a column for
-    each family of types, as logarithms.
+    Shares are of the work of cores on the reference cluster, and factors are 0 where there is no
+    such step; ``family_speeds`` has a column for each family of types, as logarithms.
     """
 
     core_speed_power: Floats
@@ -44,11 +44,9 @@ class Demands:
     serial: Floats
     coordination: Floats
     start: Floats
-    has_cliff: npt.NDArray[np.bool_]
     working_set_log_gib: Floats
     cliff_width: Floats
     cliff_factor: Floats
-    has_heap: npt.NDArray[np.bool_]
     heap_log_gib: Floats
     heap_width: Floats
     heap_factor: Floats
@@ -79,8 +77,8 @@ def log_times(
         log_work: The same of work that other parameters than the size cause.
     """
 
-    def column(values: npt.NDArray[np.generic]) -> Floats:
-        return values[:, None].astype(np.float64)
+    def column(values: Floats) -> Floats:
+        return values[:, None]
 
     its, reference = clusters, REFERENCE
     speed = np.log(its.cores / its.vcpus) * column(demands.core_speed_power)
@@ -95,12 +93,12 @@ def log_times(
     work *= all_vcpus ** column(demands.growth)
     gib = its.memory_bytes / (1 << 30)
     work *= _step(
-        column(demands.has_cliff) * column(demands.cliff_factor),
+        column(demands.cliff_factor),
         (column(demands.working_set_log_gib) + log_sizes - np.log(its.nodes * gib))
         / column(demands.cliff_width),
     )
     work *= _step(
-        column(demands.has_heap) * column(demands.heap_factor),
+        column(demands.heap_factor),
         (column(demands.heap_log_gib) - np.log(gib / its.vcpus)) / column(demands.heap_width),
     )
     grown = np.exp(column(demands.size_power) * log_sizes + log_work)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tonnage.model.past_runs import misfit
 from tonnage.model.past_runs.clusters import Clusters, Floats, Integers
 from tonnage.model.past_runs.law import Demands, log_times
-from tonnage.model.past_runs.prior import SEED, prior_draws
+from tonnage.model.past_runs.misfit import MISFIT, Misfit
+from tonnage.model.past_runs.prior import PRIOR, SEED, Prior, prior_draws
 
 KEPT = 600
 """Draws that a prediction mixes."""
@@ -103,6 +103,8 @@ def predict(
     targets: RunsOf,
     families: int,
     seed: int = SEED,
+    prior: Prior = PRIOR,
+    misfit: Misfit = MISFIT,
 ) -> Times:
     """Predict the times of targets from the runs that are known, at least one of them finished.
 
@@ -113,12 +115,14 @@ def predict(
         targets: What to predict.
         families: How many families of machine types there are.
         seed: Of the draws.
+        prior: Of the job's demands.
+        misfit: How far jobs are from the law, and runs from each other.
     """
     dice = np.random.default_rng(seed)
-    demands = prior_draws(families)
+    demands = prior_draws(families, prior=prior)
     variants = _Variants.drawn(len(demands), known + targets, dice)
     finished, stopped = known.at(np.flatnonzero(~unfinished)), known.at(np.flatnonzero(unfinished))
-    runs = _Explained(demands, variants, finished, log_seconds[~unfinished])
+    runs = _Explained(demands, variants, finished, log_seconds[~unfinished], misfit)
     weights = runs.log_weights
     if len(stopped):
         weights = weights + runs.log_chance_of_more(
@@ -161,17 +165,22 @@ class _Explained:
     """Finished runs, and how well each draw explains them."""
 
     def __init__(
-        self, demands: Demands, variants: _Variants, runs: RunsOf, log_seconds: Floats
+        self,
+        demands: Demands,
+        variants: _Variants,
+        runs: RunsOf,
+        log_seconds: Floats,
+        misfit: Misfit,
     ) -> None:
-        self._runs = runs
+        self._runs, self._misfit = runs, misfit
         self._rest = log_seconds - variants.log_times(demands, runs)
-        self._inverse = np.linalg.inv(self._covariance(runs) + misfit.NOISE**2 * np.eye(len(runs)))
-        self._distance = np.einsum("di,ij,dj->d", self._rest, self._inverse, self._rest)
-        self._freedom = misfit.TAIL + len(runs)
+        self._inverse = np.linalg.inv(self._covariance(runs) + misfit.noise**2 * np.eye(len(runs)))
+        self._distance = np.sum(self._rest @ self._inverse * self._rest, axis=1)
+        self._freedom = misfit.tail + len(runs)
 
     @property
     def log_weights(self) -> Floats:
-        weights: Floats = -self._freedom / 2 * np.log1p(self._distance / misfit.TAIL)
+        weights: Floats = -self._freedom / 2 * np.log1p(self._distance / self._misfit.tail)
         return weights
 
     def log_chance_of_more(
@@ -179,7 +188,7 @@ class _Explained:
     ) -> Floats:
         """The logarithm of the probability that these took longer, each by itself."""
         centers, spread = self._conditional(demands, variants, stopped, slice(None))
-        deviation = np.sqrt(np.diag(spread) + misfit.NOISE**2)
+        deviation = np.sqrt(np.diag(spread) + self._misfit.noise**2)
         return np.asarray(special.log_ndtr((centers - log_seconds) / deviation).sum(axis=1))
 
     def predict(
@@ -192,9 +201,11 @@ class _Explained:
     ) -> Times:
         centers, spread = self._conditional(demands.at(kept), variants.at(kept), targets, kept)
         root = np.linalg.cholesky(spread + 1e-9 * np.eye(len(targets)))
-        scale = (misfit.TAIL + self._distance[kept]) / dice.chisquare(self._freedom, len(kept))
+        scale = (self._misfit.tail + self._distance[kept]) / dice.chisquare(
+            self._freedom, len(kept)
+        )
         expected = centers + np.sqrt(scale)[:, None] * (dice.normal(size=centers.shape) @ root.T)
-        noise = misfit.NOISE * dice.standard_t(misfit.TAIL, size=expected.shape)
+        noise = self._misfit.noise * dice.standard_t(self._misfit.tail, size=expected.shape)
         return Times(expected, expected + noise)
 
     def _conditional(
@@ -208,6 +219,5 @@ class _Explained:
         centers = variants.log_times(demands, others) + self._rest[which] @ gain.T
         return centers, joint[count:, count:] - gain @ across.T
 
-    @staticmethod
-    def _covariance(runs: RunsOf) -> Floats:
-        return misfit.covariance(runs.clusters, runs.variants)
+    def _covariance(self, runs: RunsOf) -> Floats:
+        return self._misfit.covariance(runs.clusters, runs.variants, runs.log_sizes)

@@ -1,11 +1,13 @@
 """Which demands jobs have before any of their runs is known: broad distributions.
 
-Centers and widths were set by hand after what nine public jobs on 69 clusters each, and one on 72,
-turn out to need when all their runs are known, and widened: other jobs are unlike these. So
-predictions of these ten are mildly optimistic.
+Many jobs have no use for a resource at all, so a part may be absent: then its share is 0. Centers
+and widths were set by hand after what nine public jobs on 69 clusters each, and one on 72, turn out
+to need when all their runs are known, and widened: other jobs are unlike these. So predictions of
+these ten are mildly optimistic.
 """
 
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +22,12 @@ SEED = 20_260_731
 class LogNormal(NamedTuple):
     median: float
     spread: float
+    chance: float = 1.0
+    """That it is there at all; otherwise it is 0."""
 
     def draw(self, dice: np.random.Generator, count: int) -> Floats:
         drawn: Floats = self.median * np.exp(dice.normal(0.0, self.spread, count))
-        return drawn
+        return drawn * (dice.random(count) < self.chance)
 
 
 class Normal(NamedTuple):
@@ -34,37 +38,61 @@ class Normal(NamedTuple):
         return dice.normal(self.mean, self.spread, count)
 
 
-PRIOR: dict[str, LogNormal | Normal] = {
-    "core_speed_power": Normal(0.75, 0.25),
-    "disk": LogNormal(0.2, 1.2),
-    "network": LogNormal(0.37, 1.2),
-    "overlap": LogNormal(1.8, 0.4),
-    "growth": Normal(0.02, 0.06),
-    "serial": LogNormal(0.1, 1.4),
-    "coordination": LogNormal(0.067, 1.6),
-    "start": LogNormal(0.06, 1.2),
-    "working_set_log_gib": Normal(4.8, 1.2),
-    "cliff_width": LogNormal(0.08, 0.8),
-    "cliff_factor": LogNormal(1.35, 0.9),
-    "heap_log_gib": Normal(0.7, 0.6),
-    "heap_width": LogNormal(0.37, 0.5),
-    "heap_factor": LogNormal(0.3, 0.8),
-    "size_power": Normal(1.0, 0.12),
-    "coordination_power": Normal(0.3, 0.3),
-}
-CLIFF_CHANCE, HEAP_CHANCE = 0.25, 0.4
-FAMILY_SPREAD = 0.06
-"""How far a family's cores are from what they sort, for a job, as a logarithm."""
+@dataclass(frozen=True)
+class Prior:
+    """Of each of a job's demands, by its name."""
+
+    core_speed_power: Normal
+    disk: LogNormal
+    network: LogNormal
+    overlap: LogNormal
+    growth: Normal
+    serial: LogNormal
+    coordination: LogNormal
+    start: LogNormal
+    working_set_log_gib: Normal
+    cliff_width: LogNormal
+    cliff_factor: LogNormal
+    heap_log_gib: Normal
+    heap_width: LogNormal
+    heap_factor: LogNormal
+    size_power: Normal
+    coordination_power: Normal
+    family_speeds: Normal
+    """How far a family's cores are from what they sort, for a job, as a logarithm."""
 
 
-@cache
-def prior_draws(families: int, count: int = DRAWS, seed: int = SEED) -> Demands:
+PRIOR = Prior(
+    core_speed_power=Normal(0.75, 0.25),
+    disk=LogNormal(0.2, 1.2),
+    network=LogNormal(0.37, 1.2),
+    overlap=LogNormal(1.8, 0.4),
+    growth=Normal(0.02, 0.06),
+    serial=LogNormal(0.1, 1.4),
+    coordination=LogNormal(0.067, 1.6),
+    start=LogNormal(0.06, 1.2),
+    working_set_log_gib=Normal(4.8, 1.2),
+    cliff_width=LogNormal(0.08, 0.8),
+    cliff_factor=LogNormal(1.35, 0.9, 0.25),
+    heap_log_gib=Normal(0.7, 0.6),
+    heap_width=LogNormal(0.37, 0.5),
+    heap_factor=LogNormal(0.3, 0.8, 0.4),
+    size_power=Normal(1.0, 0.12),
+    coordination_power=Normal(0.3, 0.3),
+    family_speeds=Normal(0.0, 0.06),
+)
+
+
+@lru_cache(maxsize=8)
+def prior_draws(
+    families: int, count: int = DRAWS, seed: int = SEED, prior: Prior = PRIOR
+) -> Demands:
     """Draws of the prior, the same each time."""
     dice = np.random.default_rng(seed)
-    drawn = {name: law.draw(dice, count) for name, law in PRIOR.items()}
-    return Demands(
-        **drawn,
-        has_cliff=dice.random(count) < CLIFF_CHANCE,
-        has_heap=dice.random(count) < HEAP_CHANCE,
-        family_speeds=dice.normal(0.0, FAMILY_SPREAD, (count, families)),
-    )
+    drawn = {
+        each.name: getattr(prior, each.name).draw(dice, count)
+        for each in fields(prior)
+        if each.name != "family_speeds"
+    }
+    speeds = prior.family_speeds.draw(dice, count * families).reshape(count, families)
+    return Demands(**drawn, family_speeds=speeds)

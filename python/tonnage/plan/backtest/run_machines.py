@@ -1,6 +1,7 @@
 """What the catalogs know of the machines of runs: cores and their speed, memory, disks, network.
 
-Data of a cluster is on its local disks, if it has any, else on volumes behind the machine's link.
+Data of a cluster is on its local disks, if it has any, else on volumes behind the machine's link,
+unless the run says which.
 Where nobody published a rate, a usual one is assumed; a machine of unknown memory is refused.
 """
 
@@ -9,18 +10,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import structs
 
 from tonnage.catalog import Catalog, CatalogError, Offer
 from tonnage.catalog.published.core_speeds import family_of
 from tonnage.model.past_runs.clusters import REFERENCE_SPEED, Clusters
 
-DISK_WITHOUT_LINK = 50e6
-"""Bytes a second that a machine writes to volumes over its network, if it has no link for them."""
+VCPU_LINK, LEAST_LINK = 15.625e6, 50e6
+"""Bytes a second that a machine writes to volumes, for each vCPU and at least, where nobody
+published its link: what AWS states of the sizes of c3, m3, r3 and i2, and what the smallest of
+them write over their network."""
 LOCAL_SSD = 400e6
 """Bytes a second of a local disk whose rate nobody published."""
 USUAL_NETWORK = 0.125e9
 """Bytes a second of a machine of up to four vCPUs whose network nobody published."""
 THREADS_OF_CORE = 2
+VOLUMES = "volumes"
 
 
 @dataclass
@@ -36,8 +41,12 @@ class Machines:
         """How many have a number of their own."""
         return MOST_FAMILIES
 
-    def offer(self, provider: str, machine_type: str) -> Offer:
-        """The newest catalog's; a `CatalogError` if none has it."""
+    def offer(self, provider: str, machine_type: str, disks: str = "") -> Offer:
+        """The newest catalog's, without local disks if runs had their data on volumes.
+
+        Raises:
+            CatalogError: No catalog has it.
+        """
         for catalog in reversed(self.catalogs):
             if catalog.provider == provider:
                 for offer in catalog.offers:
@@ -47,7 +56,7 @@ class Machines:
                                 f"the memory of {machine_type} of {provider} is unknown; remove "
                                 "its runs"
                             )
-                        return offer
+                        return structs.replace(offer, disks=()) if disks == VOLUMES else offer
         raise CatalogError(
             f"no catalog has {machine_type} of {provider}; tonnage catalog ls lists them; remove "
             "its runs"
@@ -105,7 +114,8 @@ def _disk_rate(offer: Offer) -> float:
         if all(each.kind != "hdd" for each in offer.disks):
             return LOCAL_SSD * sum(each.count or 1 for each in offer.disks)
     link = offer.volume_link
-    return link.baseline_bytes_per_second or link.most_bytes_per_second or DISK_WITHOUT_LINK
+    usual = max(VCPU_LINK * _vcpus(offer), LEAST_LINK)
+    return link.baseline_bytes_per_second or link.most_bytes_per_second or usual
 
 
 def _network_rate(offer: Offer) -> float:

@@ -1,10 +1,11 @@
 """Read a table of past runs, a CSV file with a row for each.
 
 ``job, machine_type, nodes, seconds`` are needed. Columns with these names are known, too:
-``provider, framework, data_label, data_bytes, price_hour, outcome, repetition``. Any other is a
-parameter of the job, unless it says the same for all rows of a job or of a machine type.
+``provider, framework, data_label, data_bytes, price_hour, disks, outcome, repetition``. Any other
+is a parameter of the job, unless it says the same for all rows of a job or of a machine type.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,12 @@ from tonnage.base.records.past_run import Outcome, PastRun
 from tonnage.catalog.csv_rows import CatalogError, CsvRow, read_rows
 
 NEEDED = ("job", "machine_type", "nodes", "seconds")
-KNOWN = ("provider", "framework", "data_label", "data_bytes", "price_hour", "outcome", "repetition")
+KNOWN = (
+    *("provider", "framework", "data_label", "data_bytes", "price_hour", "disks", "outcome"),
+    "repetition",
+)
+VOLUMES = re.compile(r"(?i)ebs|volume|\bpd\b|gp[23]|io[12]|network")
+"""What those call disks behind the network who write tables."""
 MOST_NODES = 1_000_000
 MOST_SECONDS = 1e9
 
@@ -59,10 +65,17 @@ def _run(row: CsvRow, parameters: Sequence[str]) -> PastRun:
         data_label=row.text("data_label") or "",
         data_bytes=_above_zero(row, "data_bytes"),
         price_hour=row.price("price_hour"),
+        disks=_disks(row.text("disks") or ""),
         outcome=outcome,  # type: ignore[arg-type]
         repetition=_above_zero(row, "repetition") or 1,
         parameters={name: _value(text) for name in parameters if (text := row.text(name))},
     )
+
+
+def _disks(text: str) -> str:
+    if not text:
+        return ""
+    return "volumes" if VOLUMES.search(text) else "local"
 
 
 def _above_zero(row: CsvRow, column: str) -> int | None:

@@ -15,7 +15,9 @@ from tonnage.base.records.past_run import PastRun
 from tonnage.catalog import CatalogError, Offer
 from tonnage.model.past_runs.baselines import BASELINES
 from tonnage.model.past_runs.clusters import Floats
+from tonnage.model.past_runs.misfit import MISFIT, Misfit
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
+from tonnage.model.past_runs.prior import PRIOR, Prior
 from tonnage.plan.backtest.run_machines import Machines
 from tonnage.plan.backtest.run_table import by_job
 from tonnage.plan.backtest.training_sets import TrainingSet
@@ -54,8 +56,15 @@ class OfBaseline:
 class Backtest:
     """The jobs of a table, with what is known of their machines."""
 
-    def __init__(self, runs: Sequence[PastRun], machines: Machines) -> None:
+    def __init__(
+        self,
+        runs: Sequence[PastRun],
+        machines: Machines,
+        prior: Prior = PRIOR,
+        misfit: Misfit = MISFIT,
+    ) -> None:
         self.machines = machines
+        self.prior, self.misfit = prior, misfit
         self.runs = by_job(runs)
         self.jobs = {name: _Job(some, machines) for name, some in self.runs.items()}
 
@@ -104,7 +113,13 @@ class Backtest:
         for part in parts[1:]:
             joined += part
         return predict(
-            joined, np.array(log_seconds), np.array(unfinished), everything, self.machines.families
+            joined,
+            np.array(log_seconds),
+            np.array(unfinished),
+            everything,
+            self.machines.families,
+            prior=self.prior,
+            misfit=self.misfit,
         )
 
 
@@ -114,7 +129,7 @@ class _Job:
     def __init__(self, runs: Sequence[PastRun], machines: Machines) -> None:
         self.runs = list(runs)
         self.name, self.program = runs[0].name, runs[0].program
-        offers = [machines.offer(run.provider, run.machine_type) for run in runs]
+        offers = [machines.offer(run.provider, run.machine_type, run.disks) for run in runs]
         self.clusters = machines.clusters(
             (offer, run.nodes) for offer, run in zip(offers, runs, strict=True)
         )
