@@ -91,3 +91,29 @@ def test_strategies_are_of_training_sets(tonnage: Tonnage, runs: Path, tmp_path:
     sets.write_text("job,strategy,draw,rank,machine_type,nodes\ncount_small,mid,1,1,m4.xlarge,4\n")
     wrong = tonnage.run("backtest", runs, "--training-sets", sets, "--strategies", "other")
     assert wrong.returncode == 2 and "no training set of other" in wrong.stderr
+
+
+def test_chosen_runs_lead_to_a_cheaper_cluster(tonnage: Tonnage, tmp_path: Path) -> None:
+    """A working set of 100 GB takes three times as long where it does not fit into memory."""
+    memory = {"m4.xlarge": 16, "c4.2xlarge": 15, "r4.xlarge": 30.5}
+    rows = ["job,machine_type,nodes,seconds"] + [
+        f"count,{kind},{nodes},{(2e4 if nodes * memory[kind] > 100 else 6e4) / cores / nodes:.1f}"
+        for kind, cores in CORES.items()
+        for nodes in (2, *NODES)
+    ]
+    path, sets = tmp_path / "runs.csv", tmp_path / "sets.csv"
+    path.write_text("\n".join(rows) + "\n")
+    sets.write_text(
+        "job,strategy,draw,rank,machine_type,nodes\n"
+        "count,small,1,1,c4.2xlarge,2\ncount,small,2,1,m4.xlarge,4\n"
+    )
+    command = ("backtest", path, "--training-sets", sets, "--next")
+    found = json.loads(tonnage.run(*command, "--json", check=True).stdout)["next"]
+    assert [each["job"] for each in found["jobs"]] == ["count"]
+    mean = found["overall"]["regret_mean"]
+    assert list(mean) == ["1", "2", "3", "4", "5"]
+    assert mean["5"] < 0.15 and mean["5"] <= mean["1"]
+    lines = tonnage.run(*command, "--train", "1", "3", check=True).stdout
+    assert "1 run" in lines and "3 runs" in lines and "5 runs" not in lines
+    refused = tonnage.run("backtest", "records", "--next")
+    assert refused.returncode == 2 and "--next is for a table of runs" in refused.stderr

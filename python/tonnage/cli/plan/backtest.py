@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.planning import BUILT_IN
-from tonnage.cli.options.types import Argument, Json, Option, whole_number
+from tonnage.cli.options.types import Argument, Json, Option, Switch, whole_number
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.catalog import Catalog
+    from tonnage.plan.backtest.runs import Backtest
+    from tonnage.plan.backtest.training_sets import TrainingSet
 
 MOST_TRAINED = 100
 RECORDS = "records"
 USUAL_RUNS = (1, 2, 3)
+USUAL_NEXT = (1, 2, 3, 4, 5)
 USUAL_SETS = 20
 
 
@@ -36,7 +39,7 @@ def backtest(
         list[int] | None,
         Option(
             "N...",
-            "How many runs of each job are known. Default: 1 2 3.",
+            "How many runs of each job are known. Default: 1 2 3, with --next 1 2 3 4 5.",
             parser=whole_number(1, MOST_TRAINED),
         ),
     ] = None,
@@ -51,6 +54,14 @@ def backtest(
     strategies: Annotated[
         list[str] | None, Option("NAME...", "Only these strategies of the training sets.")
     ] = None,
+    choose_next: Annotated[
+        bool,
+        Switch(
+            "--next",
+            "Know the first run of each set, choose each next one by what is predicted from those "
+            "before, and print the regret after each; runs at random are compared.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Plan other people's runs, and compare the plans with what the runs took.
@@ -64,11 +75,17 @@ def backtest(
     Examples:
         tonnage backtest records
         tonnage backtest runs.csv --train 1 3
+        tonnage backtest runs.csv --next
     """
     if runs == RECORDS:
-        given = {"--train": train, "--training-sets": training_sets, "--strategies": strategies}
+        given = {
+            "--train": train,
+            "--training-sets": training_sets,
+            "--strategies": strategies,
+            "--next": choose_next,
+        }
         for flag, value in given.items():
-            if value is not None:
+            if value:
                 raise core.UsageError(f"{flag} is for a table of runs; remove it")
         _backtest_records(as_json)
     elif strategies and training_sets is None:
@@ -77,7 +94,13 @@ def backtest(
             "remove it"
         )
     elif Path(runs).exists():
-        _backtest_runs(Path(runs), train or list(USUAL_RUNS), training_sets, strategies, as_json)
+        usual = USUAL_NEXT if choose_next else USUAL_RUNS
+        counts = sorted(set(train or usual))
+        backtest, sets = _table(Path(runs), counts, training_sets, strategies)
+        if choose_next:
+            _backtest_next(backtest, sets, counts, as_json)
+        else:
+            _backtest_runs(backtest, sets, counts, as_json)
     else:
         raise core.UsageError(
             f"RUNS {runs} is not valid{formatting.did_you_mean(runs, [RECORDS])}; use {RECORDS}, "
@@ -104,15 +127,13 @@ def _backtest_records(as_json: bool) -> None:
     print_result(backtest_values(found), backtest_lines(found), as_json)
 
 
-def _backtest_runs(
+def _table(
     path: Path,
-    train: Sequence[int],
+    counts: Sequence[int],
     training_sets: Path | None,
     strategies: Sequence[str] | None,
-    as_json: bool,
-) -> None:
+) -> tuple[Backtest, list[TrainingSet]]:
     from tonnage.catalog import CatalogError
-    from tonnage.cli.output.planning.backtest_runs import backtest_lines, backtest_values
     from tonnage.plan.backtest.run_machines import Machines
     from tonnage.plan.backtest.run_table import read_runs
     from tonnage.plan.backtest.runs import Backtest
@@ -123,8 +144,32 @@ def _backtest_runs(
         if training_sets:
             sets = read_training_sets(training_sets, backtest.runs, strategies or ())
         else:
-            sets = random_sets(backtest.runs, USUAL_SETS, max(train))
-    found = {count: backtest.test(sets, count) for count in sorted(set(train))}
-    if not any(found.values()):
+            sets = random_sets(backtest.runs, USUAL_SETS, max(counts))
+    if not any(len(job.finished) > 1 for job in backtest.jobs.values()):
         raise core.UsageError(f"{path}: no job has two finished runs, so nothing can be predicted")
+    return backtest, sets
+
+
+def _backtest_runs(
+    backtest: Backtest, sets: Sequence[TrainingSet], counts: Sequence[int], as_json: bool
+) -> None:
+    from tonnage.cli.output.planning.backtest_runs import backtest_lines, backtest_values
+
+    found = {count: tested for count in counts if (tested := backtest.test(sets, count))}
+    if not found:
+        raise core.UsageError(
+            "no training set leaves a finished run of a job to predict; know fewer (--train)"
+        )
     print_result(backtest_values(found), backtest_lines(found), as_json)
+
+
+def _backtest_next(
+    backtest: Backtest, sets: Sequence[TrainingSet], counts: Sequence[int], as_json: bool
+) -> None:
+    from tonnage.cli.output.planning.backtest_next import next_lines, next_values
+    from tonnage.plan.backtest.chosen_runs import choose_runs
+
+    found = choose_runs(backtest, sets, max(counts))
+    if not found:
+        raise core.UsageError("no training set begins with a run that finished")
+    print_result(next_values(found, counts), next_lines(found, counts), as_json)

@@ -5,6 +5,8 @@
     prior.py       which demands jobs have, before any run is known
     misfit.py      how far jobs are from the law, and how alike that is on similar clusters
     posterior.py   runs -> likely demands -> times of other clusters, with intervals
+    choice.py       which cluster to choose
+    next_run.py     which run to make next
     baselines.py   what simpler laws say, to compare with
 
 Follows Ernest (Venkataraman et al., NSDI 2016) in what it asks, a law with a part that shrinks with

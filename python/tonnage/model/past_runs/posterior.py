@@ -78,6 +78,10 @@ class Times:
     expected: Floats
     single: Floats
 
+    def at(self, places: Sequence[int] | Integers) -> "Times":
+        where = np.asarray(places, dtype=np.int64)
+        return Times(self.expected[:, where], self.single[:, where])
+
     @property
     def seconds(self) -> Floats:
         """The median of each cluster."""

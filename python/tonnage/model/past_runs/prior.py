@@ -6,7 +6,7 @@ to need when all their runs are known, and widened: other jobs are unlike these.
 these ten are mildly optimistic.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,6 +38,13 @@ class Normal(NamedTuple):
         return dice.normal(self.mean, self.spread, count)
 
 
+KEEPS_NOTHING = ("hadoop", "mapreduce")
+"""Engines that read their input from disks in each pass, so that there is hardly a step where a
+working set fits into memory."""
+CLIFF_CHANCE = 0.08
+"""Of a job of these engines."""
+
+
 @dataclass(frozen=True)
 class Prior:
     """Of each of a job's demands, by its name."""
@@ -61,19 +68,25 @@ class Prior:
     family_speeds: Normal
     """How far a family's cores are from what they sort, for a job, as a logarithm."""
 
+    def of_engine(self, engine: str) -> "Prior":
+        """Of the jobs of an engine, such as Spark; of any job where it is unknown."""
+        if engine.lower().startswith(KEEPS_NOTHING):
+            return replace(self, cliff_factor=self.cliff_factor._replace(chance=CLIFF_CHANCE))
+        return self
+
 
 PRIOR = Prior(
-    core_speed_power=Normal(0.75, 0.25),
+    core_speed_power=Normal(0.5, 0.25),
     disk=LogNormal(0.2, 1.2),
-    network=LogNormal(0.37, 1.2),
+    network=LogNormal(0.2, 1.2, 0.6),
     overlap=LogNormal(1.8, 0.4),
     growth=Normal(0.02, 0.06),
-    serial=LogNormal(0.1, 1.4),
+    serial=LogNormal(0.1, 1.4, 0.6),
     coordination=LogNormal(0.067, 1.6),
     start=LogNormal(0.06, 1.2),
     working_set_log_gib=Normal(4.8, 1.2),
     cliff_width=LogNormal(0.08, 0.8),
-    cliff_factor=LogNormal(1.35, 0.9, 0.25),
+    cliff_factor=LogNormal(2.0, 0.8, 0.5),
     heap_log_gib=Normal(0.7, 0.6),
     heap_width=LogNormal(0.37, 0.5),
     heap_factor=LogNormal(0.3, 0.8, 0.4),

@@ -6,5 +6,6 @@ run_table.py          a table of runs of any jobs
 run_machines.py       what the catalogs know of their machines
 training_sets.py      which of the runs are known
 runs.py               predict the others, and compare
+chosen_runs.py         choose which run to know next
 summary.py            errors, intervals and regret, and those of simpler laws
 """

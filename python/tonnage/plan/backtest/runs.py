@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tonnage.base.records.past_run import PastRun
 from tonnage.catalog import CatalogError, Offer
 from tonnage.model.past_runs.baselines import BASELINES
+from tonnage.model.past_runs.choice import cheapest
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.misfit import MISFIT, Misfit
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
@@ -23,7 +24,6 @@ from tonnage.plan.backtest.run_table import by_job
 from tonnage.plan.backtest.training_sets import TrainingSet
 
 CONFIDENCE = 0.9
-IN_TIME = 0.75
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Backtest:
         self.machines = machines
         self.prior, self.misfit = prior, misfit
         self.runs = by_job(runs)
-        self.jobs = {name: _Job(some, machines) for name, some in self.runs.items()}
+        self.jobs = {name: RunsOfJob(some, machines) for name, some in self.runs.items()}
 
     def test(self, sets: Sequence[TrainingSet], runs: int) -> list[Tested]:
         """Predict each job from the first so many runs of each set."""
@@ -92,10 +92,11 @@ class Backtest:
         tested = [place for place in job.finished if place not in own]
         if not tested:
             return None
-        times = self._predict(name, known)
+        times = self.predict(name, known)
         return _judged(job, own, tested, times)
 
-    def _predict(self, name: str, known: Sequence[tuple[str, int]]) -> Times:
+    def predict(self, name: str, known: Sequence[tuple[str, int]]) -> Times:
+        """Predict all runs of a job from some, each a job's name and a place among its runs."""
         job = self.jobs[name]
         variants = {name: 0}
         parts, log_seconds, unfinished = [], [], []
@@ -118,12 +119,12 @@ class Backtest:
             np.array(unfinished),
             everything,
             self.machines.families,
-            prior=self.prior,
+            prior=self.prior.of_engine(job.runs[0].framework),
             misfit=self.misfit,
         )
 
 
-class _Job:
+class RunsOfJob:
     """The runs of a job, and what its clusters have."""
 
     def __init__(self, runs: Sequence[PastRun], machines: Machines) -> None:
@@ -143,7 +144,6 @@ class _Job:
         self.parameters = {
             name: value for name, value in runs[0].parameters.items() if isinstance(value, float)
         }
-
         self.deadline = float(np.median(self.seconds[self.finished])) if self.finished else 0.0
         """Half of its clusters keep it."""
 
@@ -153,8 +153,13 @@ class _Job:
         usd: Floats = (self.seconds * self.usd_per_second)[self.finished]
         return usd
 
-    def cheapest(self, seconds: Floats) -> int:
+    def cheapest_by(self, seconds: Floats) -> int:
         return int(np.argmin((seconds * self.usd_per_second)[self.finished]))
+
+    def choose(self, times: Times, deadline: float | None = None) -> int:
+        """By what is predicted of all its runs, one of those that finished."""
+        usd_per_second = self.usd_per_second[self.finished]
+        return cheapest(times.at(self.finished), usd_per_second, deadline)
 
     def regret(self, chosen: int) -> float:
         return float(self.paid[chosen] / self.paid.min() - 1)
@@ -166,7 +171,7 @@ class _Job:
         in_time = self.seconds[self.finished] <= self.deadline
         return float(self.paid[chosen] / self.paid[in_time].min() - 1)
 
-    def as_runs(self, places: Sequence[int], variant: int, job: "_Job") -> RunsOf:
+    def as_runs(self, places: Sequence[int], variant: int, job: "RunsOfJob") -> RunsOf:
         """Its runs, relative to the job that is predicted."""
         where = np.array(places, dtype=np.int64)
         if job.usual_bytes and self.usual_bytes:
@@ -202,7 +207,7 @@ def _usd_per_hour(run: PastRun, offer: Offer) -> float:
     return offer.on_demand.usd_per_hour
 
 
-def _judged(job: _Job, own: Sequence[int], tested: Sequence[int], times: Times) -> Tested:
+def _judged(job: RunsOfJob, own: Sequence[int], tested: Sequence[int], times: Times) -> Tested:
     true = job.seconds[tested]
     low, high = times.interval(CONFIDENCE)
     known = [place for place in own if place in job.finished]
@@ -210,13 +215,12 @@ def _judged(job: _Job, own: Sequence[int], tested: Sequence[int], times: Times) 
     for name, law in BASELINES.items():
         runs = job.clusters.at(known), job.sizes[known], job.seconds[known]
         seconds = law(*runs, job.clusters, job.sizes)
-        in_time = (seconds <= job.deadline).astype(np.float64)
         baselines[name] = OfBaseline(
             errors=np.abs(seconds[tested] / true - 1),
-            regret=job.regret(job.cheapest(seconds)),
-            missed=job.is_missed(_in_time(job, seconds, in_time)),
+            regret=job.regret(job.cheapest_by(seconds)),
+            missed=job.is_missed(_cheapest_in_time(job, seconds)),
         )
-    chosen = _in_time(job, times.seconds, times.in_time(job.deadline))
+    chosen = job.choose(times, job.deadline)
     missed = job.is_missed(chosen)
     return Tested(
         job=job.name,
@@ -224,24 +228,17 @@ def _judged(job: _Job, own: Sequence[int], tested: Sequence[int], times: Times) 
         errors=np.abs(times.seconds[tested] / true - 1),
         inside=((low <= job.seconds) & (job.seconds <= high))[tested],
         widths=(high / low)[tested],
-        regret=job.regret(int(np.argmin(_expected_regret(job, times)))),
+        regret=job.regret(job.choose(times)),
         missed=missed,
         deadline_regret=None if missed else job.deadline_regret(chosen),
         baselines=baselines,
     )
 
 
-def _in_time(job: _Job, seconds: Floats, chance: Floats) -> int:
-    """The cheapest cluster that keeps the deadline with 75 %, or the one that most likely does."""
-    some = np.flatnonzero(chance[job.finished] >= IN_TIME)
-    if not len(some):
-        return int(np.argmax(chance[job.finished]))
-    paid = (seconds * job.usd_per_second)[job.finished]
-    return int(some[np.argmin(paid[some])])
-
-
-def _expected_regret(job: _Job, times: Times) -> Floats:
-    """How much more than the cheapest each finished run's cluster costs, as a mean logarithm."""
-    paid = (times.expected + np.log(job.usd_per_second))[:, job.finished]
-    found: Floats = (paid - paid.min(axis=1)[:, None]).mean(axis=0)
-    return found
+def _cheapest_in_time(job: RunsOfJob, seconds: Floats) -> int:
+    """Of a law that knows no probabilities; the fastest, if none is in time."""
+    its = seconds[job.finished]
+    if its.min() > job.deadline:
+        return int(np.argmin(its))
+    paid = its * job.usd_per_second[job.finished]
+    return int(np.argmin(np.where(its <= job.deadline, paid, np.inf)))

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tonnage.base import formatting
-from tonnage.plan.backtest.runs import CONFIDENCE, IN_TIME, Tested
+from tonnage.model.past_runs.choice import IN_TIME
+from tonnage.plan.backtest.runs import CONFIDENCE, Tested
 from tonnage.plan.backtest.summary import (
     Comparison,
     LawSummary,
