@@ -62,3 +62,11 @@ def test_the_cheapest_cluster_is_chosen_and_in_time_with_a_deadline() -> None:
     # None is in time; the one that most likely is.
     assert cheapest(its, usd, deadline=55.0) == 1
     assert cheapest(its.at([0, 2]), usd[[0, 2]], deadline=40.0) == 0
+
+
+def test_a_small_run_is_worth_what_it_tells_of_the_large_ones() -> None:
+    large = np.where(FITS, 50.0, 300.0)
+    found = next_runs(times(KNOWN, large, large / 10), ONE_USD, choices=[0, 1])
+    gain = {each.place: each.gain for each in found}
+    assert gain[1] == gain[2] == pytest.approx(1 - 0.5**0.5, abs=0.03)
+    assert {each.place: each.usd for each in found}[2] == pytest.approx(17.5)

@@ -7,6 +7,7 @@ than others; with them the best cluster changes, and what it costs. So a run is 
 tells on which side of a step many clusters are than where it only confirms what is cheap.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,15 +32,23 @@ class NextRun:
     """What the run itself is expected to cost."""
 
 
-def next_runs(times: Times, usd_per_second: Floats, deadline: float | None = None) -> list[NextRun]:
+def next_runs(
+    times: Times,
+    usd_per_second: Floats,
+    deadline: float | None = None,
+    choices: Sequence[int] | None = None,
+) -> list[NextRun]:
     """All clusters, the one that is worth most to run on first.
 
     Args:
         times: What is predicted.
         usd_per_second: Of each cluster.
         deadline: In seconds, if the job has one.
+        choices: The places of what may be chosen afterwards, if that is not everything: runs of a
+            part of the input only tell.
     """
-    logs = log_dollars(times, usd_per_second, deadline)
+    ends = np.arange(len(usd_per_second)) if choices is None else np.asarray(choices)
+    logs = log_dollars(times.at(ends), usd_per_second[ends], deadline)
     now = logs.mean(axis=0).min()
     gains = np.array(
         [now - np.mean((_weights(outcomes) @ logs).min(axis=1)) for outcomes in times.expected.T]

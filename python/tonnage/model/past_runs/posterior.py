@@ -26,7 +26,7 @@ USUAL_LOG_SECONDS = 6.0
 UNKNOWN_FACTOR = 1.0
 """How far the work of another variant may be from that of the job, as a logarithm, where the size
 of its input is not known."""
-PARAMETER_POWER = (0.7, 0.4)
+PARAMETER_POWER = (0.5, 0.6)
 """By which power of a parameter work grows: its mean and standard deviation."""
 
 

@@ -35,7 +35,7 @@ def choose_runs(backtest: Backtest, sets: Sequence[TrainingSet], count: int) -> 
         _choose(backtest, name, places[0], count)
         for each in sets
         for name, places in each.places.items()
-        if places[0] in backtest.jobs[name].finished and len(backtest.jobs[name].runs) > 1
+        if places[0] in backtest.jobs[name].finished and len(backtest.jobs[name].choices) > 1
     ]
 
 
@@ -46,7 +46,7 @@ def _choose(backtest: Backtest, name: str, first: int, count: int) -> ChosenRuns
 
     def best(known: Sequence[int]) -> int:
         times = backtest.predict(name, [(name, place) for place in known])
-        ranking = next_runs(times, job.usd_per_second)
+        ranking = next_runs(times, job.usd_per_second, choices=job.choices)
         return next(each.place for each in ranking if each.place not in known)
 
     def any_of(known: Sequence[int]) -> int:

@@ -2,7 +2,8 @@
 
 For each job and each training set: the runs of the set, and those of the same set of its variants
 (the program with other data), are known; every other finished run is predicted, also by simpler
-laws. What is chosen is the cheapest of the job's clusters, by what is predicted.
+laws. What is chosen is the cheapest of the job's clusters, by what is predicted; where a job has
+runs of several sizes, for its usual one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,23 +78,28 @@ class Backtest:
             if (tested := self._tested(name, each, runs)) is not None
         ]
 
-    def _tested(self, name: str, trained: TrainingSet, runs: int) -> Tested | None:
-        job = self.jobs[name]
-        own = list(trained.places[name][:runs])
-        if not any(place in job.finished for place in own):
+    def known_runs(
+        self, name: str, trained: TrainingSet, runs: int
+    ) -> list[tuple[str, int]] | None:
+        """A job's first so many runs of a set and those of its variants, by name and place.
+
+        ``None`` if none of its own finished, or no other did.
+        """
+        job, own = self.jobs[name], list(trained.places[name][:runs])
+        if not set(own) & set(job.finished) or not set(job.finished) - set(own):
             return None
-        known = [(name, place) for place in own]
-        known += [
+        return [(name, place) for place in own] + [
             (other, place)
             for other, places in trained.places.items()
             if other != name and self.jobs[other].program == job.program
             for place in places[:runs]
         ]
-        tested = [place for place in job.finished if place not in own]
-        if not tested:
+
+    def _tested(self, name: str, trained: TrainingSet, runs: int) -> Tested | None:
+        known = self.known_runs(name, trained, runs)
+        if known is None:
             return None
-        times = self.predict(name, known)
-        return _judged(job, own, tested, times)
+        return _judged(self.jobs[name], known, self.predict(name, known))
 
     def predict(self, name: str, known: Sequence[tuple[str, int]]) -> Times:
         """Predict all runs of a job from some, each a job's name and a place among its runs."""
@@ -144,37 +150,71 @@ class RunsOfJob:
         self.parameters = {
             name: value for name, value in runs[0].parameters.items() if isinstance(value, float)
         }
-        self.deadline = float(np.median(self.seconds[self.finished])) if self.finished else 0.0
-        """Half of its clusters keep it."""
+        self.words = {
+            name: value for name, value in runs[0].parameters.items() if isinstance(value, str)
+        }
+        """Parameters that are no numbers; how much work they make is unknown."""
+        self.choices = self._choices()
+        """A place for each cluster that a run of the usual size finished on."""
+        self.typical_seconds = np.array([self._typical(place) for place in self.choices])
+        self.deadline = float(np.median(self.typical_seconds)) if self.choices else 0.0
+        """Half of these clusters keep it."""
+
+    def _choices(self) -> list[int]:
+        if not self.finished:
+            return []
+        sizes = self.sizes[self.finished]
+        size = sizes[np.argmin(np.abs(np.log(sizes / (self.usual_bytes or 1.0))))]
+        clusters: dict[tuple[str, str, int], int] = {}
+        for place in self.finished:
+            if self.sizes[place] == size:
+                clusters.setdefault(self._cluster(place), place)
+        return list(clusters.values())
+
+    def _cluster(self, place: int) -> tuple[str, str, int]:
+        run = self.runs[place]
+        return run.provider, run.machine_type, run.nodes
+
+    def _typical(self, place: int) -> float:
+        """The median of a cluster's repeated runs."""
+        same = [
+            self.seconds[other]
+            for other in self.finished
+            if self._cluster(other) == self._cluster(place)
+            and self.sizes[other] == self.sizes[place]
+        ]
+        return float(np.median(same))
 
     @property
     def paid(self) -> Floats:
-        """Dollars of each finished run; what is chosen is one of them, by its place among them."""
-        usd: Floats = (self.seconds * self.usd_per_second)[self.finished]
+        """Dollars of a run on each of the clusters to choose from."""
+        usd: Floats = self.typical_seconds * self.usd_per_second[self.choices]
         return usd
 
     def cheapest_by(self, seconds: Floats) -> int:
-        return int(np.argmin((seconds * self.usd_per_second)[self.finished]))
+        """The choice by predicted seconds of all runs."""
+        return int(np.argmin((seconds * self.usd_per_second)[self.choices]))
 
     def choose(self, times: Times, deadline: float | None = None) -> int:
-        """By what is predicted of all its runs, one of those that finished."""
-        usd_per_second = self.usd_per_second[self.finished]
-        return cheapest(times.at(self.finished), usd_per_second, deadline)
+        """By what is predicted of all its runs; a choice is a place among ``choices``."""
+        return cheapest(times.at(self.choices), self.usd_per_second[self.choices], deadline)
 
-    def regret(self, chosen: int) -> float:
-        return float(self.paid[chosen] / self.paid.min() - 1)
+    def regret(self, choice: int) -> float:
+        return float(self.paid[choice] / self.paid.min() - 1)
 
-    def is_missed(self, chosen: int) -> bool:
-        return bool(self.seconds[self.finished][chosen] > self.deadline)
+    def is_missed(self, choice: int) -> bool:
+        return bool(self.typical_seconds[choice] > self.deadline)
 
-    def deadline_regret(self, chosen: int) -> float:
-        in_time = self.seconds[self.finished] <= self.deadline
-        return float(self.paid[chosen] / self.paid[in_time].min() - 1)
+    def deadline_regret(self, choice: int) -> float:
+        in_time = self.typical_seconds <= self.deadline
+        return float(self.paid[choice] / self.paid[in_time].min() - 1)
 
     def as_runs(self, places: Sequence[int], variant: int, job: "RunsOfJob") -> RunsOf:
         """Its runs, relative to the job that is predicted."""
         where = np.array(places, dtype=np.int64)
-        if job.usual_bytes and self.usual_bytes:
+        if self.words != job.words:
+            log_sizes = np.full(len(where), np.nan)
+        elif job.usual_bytes and self.usual_bytes:
             log_sizes = np.log(self.sizes[where] / job.usual_bytes)
         elif variant == 0:
             log_sizes = np.zeros(len(where))
@@ -207,14 +247,16 @@ def _usd_per_hour(run: PastRun, offer: Offer) -> float:
     return offer.on_demand.usd_per_hour
 
 
-def _judged(job: RunsOfJob, own: Sequence[int], tested: Sequence[int], times: Times) -> Tested:
+def _judged(job: RunsOfJob, runs: Sequence[tuple[str, int]], times: Times) -> Tested:
+    own = [place for name, place in runs if name == job.name]
+    tested = [place for place in job.finished if place not in own]
     true = job.seconds[tested]
     low, high = times.interval(CONFIDENCE)
     known = [place for place in own if place in job.finished]
     baselines = {}
     for name, law in BASELINES.items():
-        runs = job.clusters.at(known), job.sizes[known], job.seconds[known]
-        seconds = law(*runs, job.clusters, job.sizes)
+        trained = job.clusters.at(known), job.sizes[known], job.seconds[known]
+        seconds = law(*trained, job.clusters, job.sizes)
         baselines[name] = OfBaseline(
             errors=np.abs(seconds[tested] / true - 1),
             regret=job.regret(job.cheapest_by(seconds)),
@@ -237,8 +279,8 @@ def _judged(job: RunsOfJob, own: Sequence[int], tested: Sequence[int], times: Ti
 
 def _cheapest_in_time(job: RunsOfJob, seconds: Floats) -> int:
     """Of a law that knows no probabilities; the fastest, if none is in time."""
-    its = seconds[job.finished]
+    its = seconds[job.choices]
     if its.min() > job.deadline:
         return int(np.argmin(its))
-    paid = its * job.usd_per_second[job.finished]
+    paid = its * job.usd_per_second[job.choices]
     return int(np.argmin(np.where(its <= job.deadline, paid, np.inf)))
