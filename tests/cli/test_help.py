@@ -27,7 +27,7 @@ PATHS = [
 ]
 FAMILIES = [name for name, entry in COMMANDS.items() if isinstance(entry, Family)]
 SEVERAL_FORMS = {
-    "--output": {"DIR", "FILE", "FILE.csv", "FILE.html", "PROFILE.json"},
+    "--output": {"DIR", "DIR|FILE.json", "FILE", "FILE.csv", "FILE.html", "PROFILE.json"},
     "--chunk-size": {"SIZE", "SIZE|auto"},
     "--requests": {"N", "N|auto"},
     "--offer": {"OFFER", "[HOST=]OFFER"},

@@ -171,6 +171,8 @@ ANSWERS: list[tuple[str, int, int, dict[str, Any]]] = [
     ("iperf3/tcp-reverse.json", 1, 0, {"operation": "receive", "direct": None}),
     ("iperf3/udp-1G.json", 1, 0, {"bandwidth": 963031667.19217563 / 8}),
     ("sysstat/sadf-disk-net.json", 14, 3, {"tool": "sysstat", "operation": "device read"}),
+    ("sysstat/sar-all.txt", 14, 3, {"operation": "device read", "bandwidth": 1076915456 / 7}),
+    ("sysstat/sadf-d.csv", 6, 3, {"operation": "device read", "bandwidth": 1076915456 / 7}),
     ("sysstat/iostat.json", 6, 4, {"operation": "device write", "direct": None}),
     (
         "warp/get-json.json",
@@ -226,7 +228,6 @@ REFUSALS = {
     "iperf3/tcp-text.txt": "-J",
     "sysstat/mpstat.json": "disks or network devices",
     "sysstat/pidstat.txt": "sysstat",
-    "sysstat/sadf-d.csv": "sysstat",
 }
 
 

@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tonnage.base.records import Metric
+from tonnage.base.records import Metric, Observation
 from tonnage.base.records.base import to_builtins
 from tonnage.measure.importers.detection import read
 from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile
+from tonnage.measure.importers.node_files import read_nodes
+from tonnage.measure.observe.nodes.observation import NoCommonTime, common_time, observe_nodes
 
 SAMPLES = Path(__file__).resolve().parents[1] / "recorded" / "importers"
 
@@ -81,16 +83,37 @@ def mutated(chance: random.Random, content: bytes, contents: dict[Path, bytes]) 
 
 def check(path: Path) -> str:
     """Read a file; returns "read" or "refused", or raises AssertionError for anything else."""
+    observes(path)
     try:
         found = read(path)
     except UnreadableFile as why:
-        message = str(why)
-        assert message.isprintable() and message.startswith(str(path)[:20]), repr(message)
+        _is_one_line(why, path)
         return "refused"
     assert found
     for reading in found:
         obeys(reading)
     return "read"
+
+
+def observes(path: Path) -> None:
+    """Assert that the file is a run of nodes with a record that can be read, or is refused."""
+    try:
+        imported = read_nodes([path])
+        begin, end = common_time(imported.nodes)
+    except (UnreadableFile, NoCommonTime) as why:
+        _is_one_line(why, path)
+        return
+    seen = observe_nodes(imported.nodes, begin, end, data=1, notes=imported.notes)
+    content = json.dumps(seen.to_json(), allow_nan=False)
+    assert Observation.from_json(json.loads(content)) == seen
+    assert all(note.isprintable() for note in seen.notes)
+    assert all(node.name.isprintable() for node in seen.nodes)
+
+
+def _is_one_line(why: Exception, path: Path) -> None:
+    message = str(why)
+    assert message.isprintable(), repr(message)
+    assert isinstance(why, NoCommonTime) or message.startswith(str(path)[:20]), repr(message)
 
 
 def obeys(reading: Metric) -> None:

@@ -26,7 +26,7 @@ from tonnage.base.records.measurement import (
     Trial,
     TrialSpec,
 )
-from tonnage.base.records.observation import Observation, ObservedPhase
+from tonnage.base.records.observation import NodeUsage, Observation, ObservedNode, ObservedPhase
 from tonnage.base.records.phase import Phase, Stage
 from tonnage.base.records.prediction import Limit, PredictedPhase, Prediction, Term
 from tonnage.base.records.reduction import ReductionRecord, Tuning, WorkerRun
@@ -59,7 +59,9 @@ __all__ = [
     "Metric",
     "NodePhase",
     "NodeRun",
+    "NodeUsage",
     "Observation",
+    "ObservedNode",
     "ObservedPhase",
     "Phase",
     "PhaseComparison",

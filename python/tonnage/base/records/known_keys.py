@@ -61,6 +61,8 @@ class JobSettings(KnownKeys, frozen=True, kw_only=True):
     waits_seconds: Seconds | UnsetType = UNSET
     passes: Amount | UnsetType = UNSET
     seconds: Seconds | UnsetType = UNSET
+    nodes: Amount | UnsetType = UNSET  # Of the observed run, and their cores together
+    cores: Amount | UnsetType = UNSET
 
 
 class RunSettings(KnownKeys, frozen=True, kw_only=True):

@@ -45,6 +45,8 @@ IDENTITY_DIGITS = 16
 """Length of the content's hash in an id."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_BINARY_SAMPLES = (b"\x96\xd5", b"\xd5\x96")
+"""The start of sysstat's sa files, of either byte order."""
 _KNOWN = "a result of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or warp"
 
 _JSON_IMPORTERS: list[
@@ -64,6 +66,7 @@ _TEXT_IMPORTERS: list[tuple[Callable[[str], bool], Callable[[str], list[Metric]]
     (warp.matches_text, warp.read_text),
     (elbencho.matches_csv, elbencho.read_csv),
     (fio_terse.matches, fio_terse.read),
+    (sysstat.matches_text, sysstat.read_text),
     (hdparm.matches, hdparm.read),
     (bonnie.matches, bonnie.read),
 ]
@@ -79,11 +82,21 @@ _INSTEAD = {
 def read(path: Path) -> list[Metric]:
     """Read a file's metrics, at least one; `UnreadableFile` says what was expected, and where."""
     try:
-        return _from_text(_text(_content(path)), path)
+        return _from_text(content_text(path), path)
     except UnreadableFile as why:
         raise why.in_file(one_line(str(path))) from None
     except RecursionError:
         raise UnreadableFile("less deeply nested content", file=one_line(str(path))) from None
+
+
+def content_text(path: Path) -> str:
+    """The text in a file, which may be compressed; bytes that are not text are replaced."""
+    content = _content(path)
+    if content.startswith(_BINARY_SAMPLES):
+        raise UnreadableFile(
+            "the text of sadc's binary samples; convert them with sadf -j FILE -- -A"
+        )
+    return _text(content)
 
 
 def to_measurement(path: Path, metrics: list[Metric], *, command: list[str]) -> Measurement:

@@ -27,6 +27,8 @@ CORES = ("cpu", "one core", CORE_WAITS)
 class MachineCapacity:
     cores: int
     link_bytes_per_second: float | None
+    is_whole: bool = False
+    """All that the machine did is observed, so its busiest core is known, but no thread is."""
 
 
 def utilisation(
@@ -64,14 +66,17 @@ def utilisation(
 def find_bottleneck(
     used: dict[str, float], counts: dict[str, float], machine: MachineCapacity
 ) -> tuple[str, str]:
-    figures = ", ".join(f"{_label(name)} {_percent(share)}" for name, share in used.items())
+    figures = ", ".join(
+        f"{_label(name, machine)} {_percent(share)}" for name, share in used.items()
+    )
     own = {name: share for name, share in used.items() if name != CORE_WAITS}
     most = _most(own)
     if own[most] < LEAST:
-        waits = used[CORE_WAITS]
+        waits = used.get(CORE_WAITS, 0.0)
         needed = {
-            "cpu": min(used["cpu"] + waits / machine.cores, 1.0),
-            "one core": min(used["one core"] + waits, 1.0),
+            name: min(used[name] + waits / cores, 1.0)
+            for name, cores in (("cpu", machine.cores), ("one core", 1))
+            if name in used
         }
         most = _most(needed)
         if needed[most] < LEAST:
@@ -81,9 +86,9 @@ def find_bottleneck(
                 "waited for one resource after another, or for something that is not counted",
             )
         return most, f"its threads waited for cores that other processes used: {figures}"
-    why = _reason(most, used)
+    why = _reason(most, used, machine)
     near = [
-        _label(name)
+        _label(name, machine)
         for name, share in own.items()
         if share >= used[most] - NEAR and _kind(name) != _kind(most)
     ]
@@ -114,12 +119,16 @@ def _name(most: str, counts: dict[str, float]) -> str:
     return "disk: read and write at once"
 
 
-def _reason(most: str, used: dict[str, float]) -> str:
+def _reason(most: str, used: dict[str, float], machine: MachineCapacity) -> str:
     share = _percent(used[most])
     if most == "cpu":
         return f"it used {share} of all cores"
     if most == "one core":
-        return f"its busiest thread used {share} of a core"
+        return (
+            f"its busiest core was busy {share} of the time"
+            if machine.is_whole
+            else f"its busiest thread used {share} of a core"
+        )
     if most == "network":
         return f"it used {share} of the nominal bandwidth of its links"
     if most != IO_WAITS:
@@ -131,8 +140,9 @@ def _reason(most: str, used: dict[str, float]) -> str:
     return f"{waited}, but not for the device: a rate limit or a network throttled its I/O"
 
 
-def _label(name: str) -> str:
-    return {"cpu": "all cores", "one core": "its busiest thread's core"}.get(name, name)
+def _label(name: str, machine: MachineCapacity) -> str:
+    busiest = "its busiest core" if machine.is_whole else "its busiest thread's core"
+    return {"cpu": "all cores", "one core": busiest}.get(name, name)
 
 
 def _percent(share: float) -> str:

@@ -69,7 +69,7 @@ def write_observation(
         notes=[
             *result.notes,
             *_foreign_load(series, environment.cores),
-            *_uncertain_phases(phases),
+            *uncertain_phases(phases),
             *_dirty_pages(*dirty),
         ],
     )
@@ -92,7 +92,7 @@ def _foreign_load(series: dict[str, list[float]], cores: int) -> list[str]:
     ]
 
 
-def _uncertain_phases(phases: list[ObservedPhase]) -> list[str]:
+def uncertain_phases(phases: list[ObservedPhase]) -> list[str]:
     """Note a first or last phase that counts as work only because of its CPU time."""
     moved = [phase.read_bytes + phase.written_bytes for phase in phases]
     least = NOTHING * sum(moved)
