@@ -101,12 +101,13 @@ def disk_totals(names: Sequence[str], proc: Path = PROC) -> DiskCounters | None:
 
 
 def core_seconds(proc: Path = PROC) -> CoreSeconds:
-    # proc(5): user nice system idle iowait irq softirq steal, in ticks over all cores.
-    fields = (proc / "stat").read_text().split("\n", 1)[0].split()[1:]
-    user, nice, system, idle, waiting, irq, softirq, stolen = (
-        int(value) / TICKS for value in fields[:8]
-    )
-    return CoreSeconds(user + nice, system + irq + softirq, idle, waiting, stolen)
+    return _core_seconds((proc / "stat").read_text().split("\n", 1)[0])
+
+
+def seconds_of_each_core(proc: Path = PROC) -> dict[str, CoreSeconds]:
+    """Those of each core that is online, by the kernel's names (``cpu0``)."""
+    lines = (proc / "stat").read_text().splitlines()[1:]
+    return {line.split()[0]: _core_seconds(line) for line in lines if line.startswith("cpu")}
 
 
 def meminfo_bytes(*names: str, proc: Path = PROC) -> int:
@@ -119,19 +120,25 @@ def meminfo_bytes(*names: str, proc: Path = PROC) -> int:
 def network(pid: int, proc: Path = PROC) -> NetworkCounters | None:
     """The counters of a process's network namespace; None if the process is gone."""
     try:
-        lines = (proc / str(pid) / "net" / "dev").read_text().splitlines()[2:]
+        counters = interfaces(pid, proc)
     except OSError:
         return None
-    received = sent = loopback = 0
-    for line in lines:
+    _, loopback = counters.pop("lo", (0, 0))
+    return NetworkCounters(
+        sum(received for received, _ in counters.values()),
+        sum(sent for _, sent in counters.values()),
+        loopback,
+    )
+
+
+def interfaces(pid: int, proc: Path = PROC) -> dict[str, tuple[int, int]]:
+    """Bytes received and sent by each interface of a process's network namespace."""
+    counters = {}
+    for line in (proc / str(pid) / "net" / "dev").read_text().splitlines()[2:]:
         name, _, text = line.partition(":")
         fields = text.split()
-        if name.strip() == "lo":
-            loopback += int(fields[8])
-        else:
-            received += int(fields[0])
-            sent += int(fields[8])
-    return NetworkCounters(received, sent, loopback)
+        counters[name.strip()] = int(fields[0]), int(fields[8])
+    return counters
 
 
 def network_scope(pid: int, proc: Path = PROC) -> str:
@@ -168,6 +175,14 @@ def optional_text(path: Path) -> str | None:
 def resident_memory() -> int:
     """Resident memory of this process, in bytes."""
     return int((PROC / "self" / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _core_seconds(line: str) -> CoreSeconds:
+    # proc(5): user nice system idle iowait irq softirq steal, in ticks.
+    user, nice, system, idle, waiting, irq, softirq, stolen = (
+        int(value) / TICKS for value in line.split()[1:9]
+    )
+    return CoreSeconds(user + nice, system + irq + softirq, idle, waiting, stolen)
 
 
 def _is_base_disk(name: str, sys: Path) -> bool:

@@ -76,14 +76,7 @@ def start_command(
 
     It enters the groups of ``procs_files`` first. Raises `CommandNotStarted`.
     """
-    if shutil.which(command[0]) is None:
-        exists = os.path.exists(command[0]) and os.sep in command[0]
-        raise CommandNotStarted(
-            f"cannot run {command[0]}: not an executable file"
-            if exists
-            else f"{command[0]}: command not found in PATH; use the full path of the command",
-            126 if exists else 127,
-        )
+    refuse_missing(command)
     status, tell = os.pipe()
     hold, release = os.pipe()
     sys.stdout.flush()
@@ -110,6 +103,18 @@ def start_command(
     running.pid = int(first.split()[1])
     os.set_blocking(status, False)
     return running
+
+
+def refuse_missing(command: Sequence[str]) -> None:
+    """Raise `CommandNotStarted` if there is no such program."""
+    if shutil.which(command[0]) is None:
+        exists = os.path.exists(command[0]) and os.sep in command[0]
+        raise CommandNotStarted(
+            f"cannot run {command[0]}: not an executable file"
+            if exists
+            else f"{command[0]}: command not found in PATH; use the full path of the command",
+            126 if exists else 127,
+        )
 
 
 def _reap(

@@ -1,8 +1,12 @@
 """The record of a run whose nodes were observed, and its job."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +14,12 @@ from tonnage.base import formatting
 from tonnage.base.records import Environment, Observation, ObservedNode
 from tonnage.measure.observe.nodes.node_phases import split_nodes_into_phases
 from tonnage.measure.observe.nodes.node_series import AlignedNode, NodeSeries, align
-from tonnage.measure.observe.observation import uncertain_phases
-from tonnage.measure.observe.to_job import find_input_size
+from tonnage.measure.observe.observation import ObservationResult, uncertain_phases
+from tonnage.measure.observe.to_job import find_input_size, to_job
 from tonnage.measure.trial.trial import new_id
+
+if TYPE_CHECKING:
+    from tonnage.measure.observe.nodes.cluster_run import ClusterRun
 
 COMMON_SHARE = 0.9
 """A node that was sampled for less of its time with the others than this share needs a note."""
@@ -27,7 +34,6 @@ class ClusterCommand:
     """A command that ran on a cluster, as far as it is known; none for files of other tools."""
 
     arguments: list[str]
-    began_at: str
     exit_code: int | None
     environment: Environment
     own_cpu_seconds: float
@@ -63,7 +69,7 @@ def observe_nodes(
     counts_operations = any("reads" in disk for node in nodes for disk in node.disks.values())
     return Observation(
         id=new_id("observation"),
-        began_at=command.began_at if command else _clock(begin),
+        began_at=_moment(begin).isoformat(timespec="seconds") if command else _clock(begin),
         command=command.arguments if command else [],
         pids=[],
         exit_code=command.exit_code if command else None,
@@ -92,6 +98,20 @@ def observe_nodes(
     )
 
 
+def write_cluster_run(
+    run: ClusterRun, out: Path, command: ClusterCommand, *, data: int | None
+) -> ObservationResult:
+    """Write ``observation.json``, and ``job.json`` if the input's size is known."""
+    observation = observe_nodes(
+        run.nodes, run.begin, run.end, data=data, notes=run.notes, command=command
+    )
+    observation.write(out / "observation.json")
+    job = to_job(Path(command.arguments[0]).name, observation)
+    if job:
+        job.write(out / "job.json")
+    return ObservationResult(observation, job)
+
+
 def _node(aligned: AlignedNode) -> ObservedNode:
     node = aligned.node
     return ObservedNode(
@@ -115,8 +135,8 @@ def _left_out(nodes: Sequence[NodeSeries], begin: float, end: float) -> list[str
 
 def _clock(seconds: float) -> str:
     """A moment as the files' clocks show it."""
-    return (
-        datetime.fromtimestamp(seconds, UTC)
-        .replace(tzinfo=None)
-        .isoformat(sep=" ", timespec="seconds")
-    )
+    return _moment(seconds).replace(tzinfo=None).isoformat(sep=" ", timespec="seconds")
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
