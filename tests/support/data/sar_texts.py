@@ -18,6 +18,7 @@ class Stretch:
     received_bytes: float = 0.0
     sent_bytes: float = 0.0
     util_percent: float = 0.0
+    used_kilobytes: int = 2_000_000
 
 
 def sar_text(
@@ -48,7 +49,7 @@ def sar_text(
         ),
         *table(
             "kbmemfree kbavail kbmemused %memused kbbuffers kbcached",
-            "8000000 9000000 2000000 12.50 100000 5900000",
+            "8000000 9000000 {s.used_kilobytes} {kb[memory]:.2f} 100000 5900000",
         ),
         *table(
             "DEV tps rkB/s wkB/s dkB/s areq-sz aqu-sz await %util",
@@ -69,6 +70,7 @@ def sar_text(
 
 LINK = 1.25e9
 """Bytes per second of each node's link."""
+MEMORY_KILOBYTES = 16_000_000
 
 
 def _kilobytes(each: Stretch) -> dict[str, float]:
@@ -78,5 +80,6 @@ def _kilobytes(each: Stretch) -> dict[str, float]:
         "received": each.received_bytes / 1024,
         "sent": each.sent_bytes / 1024,
         "used": 100 * max(each.received_bytes, each.sent_bytes) / LINK,
+        "memory": 100 * each.used_kilobytes / MEMORY_KILOBYTES,
         "idle": 100 - each.busy_percent - 2.5,
     }

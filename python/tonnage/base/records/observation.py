@@ -83,6 +83,7 @@ class ObservedNode(Struct, frozen=True, kw_only=True):
     name: str
     cores: PositiveCount
     link_bytes_per_second: Amount | None  # Nominal, each way
+    least_memory_bytes: Count  # What it used when it used least, as before the run
     samples: Count
     interval_seconds: Seconds  # Between samples, the median
 

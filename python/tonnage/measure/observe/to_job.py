@@ -90,10 +90,13 @@ def _phase(phase: ObservedPhase, observation: Observation, data: int) -> JobPhas
 
 
 def _memory(observation: Observation, data: int) -> list[SpaceDemand]:
-    """The memory of all nodes together, which more nodes can share."""
-    most = max(sum(node.peak_memory_bytes for node in phase.nodes) for phase in observation.phases)
-    what = "the memory that the observed nodes used, without the page cache"
-    return [SpaceDemand(where="memory", what=what, per_byte=most / data)] if most else []
+    """What the run added to all nodes' memory together, which more nodes can share."""
+    before = sum(node.least_memory_bytes for node in observation.nodes)
+    peaks = (sum(node.peak_memory_bytes for node in phase.nodes) for phase in observation.phases)
+    added = max(peaks) - before
+    what = "the memory that the run added on its nodes, without the page cache"
+    is_demand = added >= NEGLIGIBLE * data
+    return [SpaceDemand(where="memory", what=what, per_byte=added / data)] if is_demand else []
 
 
 def _demands(phase: ObservedPhase, data: int, source: str) -> list[Demand]:

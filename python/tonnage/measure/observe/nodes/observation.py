@@ -118,6 +118,7 @@ def _node(aligned: AlignedNode) -> ObservedNode:
         name=node.name,
         cores=node.cores,
         link_bytes_per_second=node.link_bytes_per_second,
+        least_memory_bytes=int(min(aligned.series["memory_bytes"])),
         samples=node.samples,
         interval_seconds=node.interval_seconds,
     )
