@@ -21,8 +21,8 @@ class ObjectRow:
     def __init__(self, value: JsonValue) -> None:
         self._value, self.where = value, value.path
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._value
+    def __contains__(self, name: object, /) -> bool:
+        return str(name) in self._value
 
     def number(self, name: str) -> float:
         return self._value.member(name).number()

@@ -5,7 +5,7 @@ mean, from sysstat 9 to 12. sysstat's kilobytes have 1024 bytes, its sectors 512
 over the interval that ends at the sample's time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -20,6 +20,8 @@ _OLD_MEMORY = 0.05
 """Used and free memory add up to all of it, to this share, where used memory has the page cache."""
 
 _MOST = 1e12
+_MARKS = ("%idle", "%util", "rd_sec/s", "rxkB/s", "rxbyt/s", "kbmemused")
+"""Columns of sar's text by which its tables are known."""
 
 
 class SampleRow(Protocol):
@@ -27,13 +29,18 @@ class SampleRow(Protocol):
 
     where: str
 
-    def __contains__(self, name: str) -> bool: ...
+    def __contains__(self, name: object, /) -> bool: ...
 
     def number(self, name: str) -> float:
         """A number of zero or more; raises `UnreadableFile`."""
         ...
 
     def text(self, name: str) -> str: ...
+
+
+def is_known_table(columns: Container[str]) -> bool:
+    """Whether rows with these columns state something that `HostSamples` has."""
+    return _first(columns, _MARKS) is not None
 
 
 @dataclass(frozen=True)
@@ -223,5 +230,8 @@ def _share(row: SampleRow, names: tuple[str, ...]) -> float | None:
     return min(row.number(name) / 100, 1.0) if name else None
 
 
-def _first(row: SampleRow, names: Iterable[str]) -> str | None:
-    return next((name for name in names if name in row), None)
+def _first(row: Container[str], names: Iterable[str]) -> str | None:
+    for name in names:
+        if name in row:
+            return name
+    return None

@@ -23,7 +23,12 @@ from tonnage.measure.importers.sysstat.clock import (
     moment_seconds,
     take_time,
 )
-from tonnage.measure.importers.sysstat.samples import Clock, HostSamples, Moment
+from tonnage.measure.importers.sysstat.samples import (
+    Clock,
+    HostSamples,
+    Moment,
+    is_known_table,
+)
 
 BANNER = re.compile(
     r"Linux (\S+) \(([^)]*)\)\s+(\S+(?: \S+)*)\s+_(\w+?)_(?:\s+\(([0-9]{1,6}) [^)]*\))?\s*"
@@ -42,7 +47,7 @@ class TableRow:
             raise UnreadableFile(f"{len(columns)} columns, as in the head of the table", where)
         self._cells, self.where = dict(zip(columns, cells, strict=True)), where
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object, /) -> bool:
         return name in self._cells
 
     def number(self, name: str) -> float:
@@ -94,6 +99,7 @@ class _Sar:
     def __init__(self, host: HostSamples, day: float) -> None:
         self._host, self._day = host, day
         self._columns: list[str] = []
+        self._is_known = False
         self._clocks: dict[tuple[str, ...], DayClock] = {}
         self._previous = 0.0
         self._now = 0.0
@@ -112,9 +118,9 @@ class _Sar:
             self._host.cores = int(restart[1]) if restart[1] else self._host.cores
             self._columns = []
         elif after_blank or cells == self._columns:
-            self._columns = cells
+            self._columns, self._is_known = cells, is_known_table(cells)
             self._previous = self._now = self._clock().seconds(time, where)
-        elif self._columns and cells[0] != "COM":
+        elif self._columns and self._is_known and cells[0] != "COM":
             now = self._clock().seconds(time, where)
             if now > self._now:
                 self._previous, self._now = self._now, now
