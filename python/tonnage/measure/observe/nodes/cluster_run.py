@@ -172,7 +172,7 @@ class _ClusterWatch:
 
     @property
     def notes(self) -> list[str]:
-        return [f"what it did is not known to its end: {lost}" for lost in self._lost_nodes]
+        return [f"not watched to the end: {lost}" for lost in self._lost_nodes]
 
     @property
     def _lost_nodes(self) -> list[str]:
