@@ -128,9 +128,9 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
         "measure": MEASURE,
         "observe": Entry("measure.observe", "observe", "Record how a command uses this machine."),
         "import": Entry(
-            "measure.importing",
+            "measure.importing.command",
             "import_files",
-            "Import results of other tools, and event logs of Spark.",
+            "Import results of other tools, and runs of other engines.",
         ),
     },
     "Model": {

@@ -1,10 +1,10 @@
 """A run of a job on a rented cluster: how long it took, and on what."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from tonnage.base.records.base import Amount, PositiveCount, Struct
+from tonnage.base.records.base import Amount, PositiveCount, Record, Struct
 
 Outcome = Literal["ok", "timeout", "failed"]
 """Of ``timeout``, the time after which it was stopped; of ``failed``, how long it took to fail."""
@@ -38,3 +38,22 @@ class PastRun(Struct, frozen=True, kw_only=True):
         given = (self.job, self.framework, self.data_label)
         rest = [f"{name}={value}" for name, value in sorted(self.parameters.items())]
         return "_".join([*(part for part in given if part), *rest])
+
+
+class PastRuns(Record, frozen=True, kw_only=True):
+    """The runs of a program, with whatever data and parameters."""
+
+    SCHEMA: ClassVar[str] = "tonnage.past-runs/1"
+
+    job: str
+    """The name of the runs to plan for; the others are its variants."""
+    runs: Annotated[list[PastRun], Meta(min_length=1)]
+    cached_bytes: PositiveCount | None = None
+    """Of the data that it keeps in memory; ``None`` is unknown."""
+
+    def __post_init__(self) -> None:
+        programs = {run.program for run in self.runs}
+        if len(programs) > 1:
+            raise ValueError(".runs: expected runs of one program")
+        if self.job not in {run.name for run in self.runs}:
+            raise ValueError(".job: expected the name of some of the runs")

@@ -1,17 +1,16 @@
-"""``tonnage import``: results of other tools, and applications of other engines."""
+"""Results of other tools as measurements, and event logs as applications."""
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Metric
 from tonnage.base.records.application import Application
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.measure.event_logs import is_event_log, read_application
+from tonnage.cli.measure.importing.event_logs import is_event_log, read_application
 from tonnage.cli.options.files import command_line
-from tonnage.cli.options.object_store import EndpointUrl, StoreOptions
-from tonnage.cli.options.types import Argument, Json, Option
+from tonnage.cli.options.object_store import StoreOptions
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.observed_runs.application import application_lines
@@ -22,38 +21,9 @@ LONGEST_NAME = 200
 """Of a file, without its ending."""
 
 
-def import_files(
-    files: Annotated[
-        list[str],
-        Argument(
-            "FILE...",
-            "Output of one of these tools, which may be compressed with zstd; event logs of Spark: "
-            "a file, the directory of a rolling log, or s3://BUCKET/KEY.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        Option(
-            "DIR",
-            "Directory for the measurements, for tonnage report, and for applications; a single "
-            "event log may name its file, like job.json. Default: print only.",
-            flag="--output",
-        ),
-    ] = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: Json = False,
+def import_results(
+    files: list[str], out: Path | None, endpoint_url: str | None, as_json: bool
 ) -> None:
-    """Import results of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or
-    warp, and event logs of Spark 3.0 and later.
-
-    The tool is recognized by the file's content. All files are checked before anything is written;
-    if one is truncated or unrecognized, nothing is imported. Only the log of an application that
-    has not ended may end early.
-
-    Examples:
-        tonnage import fio.json ior.txt --output imported
-        tonnage import s3://logs/eventlog_v2_application_1_0001/ --output job.json
-    """
     from tonnage.measure.importers.detection import read, to_measurement
     from tonnage.measure.importers.metric import UnreadableFile
 

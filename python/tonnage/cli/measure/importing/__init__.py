@@ -1,0 +1,1 @@
+"""What ``tonnage import`` reads, by kind of file."""

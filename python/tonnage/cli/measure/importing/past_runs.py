@@ -1,0 +1,75 @@
+"""A table of past runs: the runs of one program, for ``tonnage plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tonnage.base import core, formatting
+from tonnage.cli.measure.importing.job_files import refuse_other_suffix
+from tonnage.cli.options.validate import usage_errors
+from tonnage.cli.output import print_result
+from tonnage.cli.output.observed_runs.past_runs import past_run_lines
+
+if TYPE_CHECKING:
+    from tonnage.base.records.past_run import PastRun
+
+SHOWN_JOBS = 8
+"""The most that an error lists."""
+
+
+def is_run_table(place: str) -> bool:
+    """Whether this is a CSV file with the columns of a table of runs."""
+    from tonnage.catalog.csv_rows import CatalogError, read_rows
+    from tonnage.plan.backtest.run_table import NEEDED
+
+    path = Path(place)
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return False
+    try:
+        header, _ = read_rows(path)
+    except CatalogError:
+        return False
+    return {*NEEDED} <= {*header}
+
+
+def import_past_runs(
+    file: Path, out: Path | None, job: str | None, cached: int | None, as_json: bool
+) -> None:
+    from tonnage.base.records.past_run import PastRuns
+    from tonnage.catalog import CatalogError
+    from tonnage.plan.backtest.run_table import read_runs
+
+    refuse_other_suffix(out)
+    with usage_errors(CatalogError):
+        runs = read_runs(file)
+    name = _job(file, runs, job)
+    program = next(run.program for run in runs if run.name == name)
+    past = PastRuns(
+        job=name,
+        runs=[run for run in runs if run.program == program],
+        cached_bytes=cached,
+    )
+    lines = past_run_lines(past)
+    if out:
+        past.write(out)
+        lines.append(f"Results: {out}, for tonnage plan")
+    print_result(past, lines, as_json)
+
+
+def _job(file: Path, runs: Sequence[PastRun], asked: str | None) -> str:
+    """The job to plan: the one that was asked for, or the only one of the table."""
+    names = [*dict.fromkeys(run.name for run in runs)]
+    if asked is None and len(names) == 1:
+        return names[0]
+    if asked in names:
+        return str(asked)
+    shown = formatting.listing(names[:SHOWN_JOBS])
+    more = f" and {len(names) - SHOWN_JOBS} more" if len(names) > SHOWN_JOBS else ""
+    if asked is None:
+        raise core.UsageError(f"{file} has runs of {shown}{more}; choose one with --job")
+    raise core.UsageError(
+        f"--job {asked}: {file} has no such job{formatting.did_you_mean(asked, names)}; it has "
+        f"{shown}{more}"
+    )

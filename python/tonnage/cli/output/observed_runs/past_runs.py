@@ -1,0 +1,27 @@
+"""Past runs of a job, in a few lines."""
+
+from tonnage.base import formatting
+from tonnage.base.records.past_run import PastRuns
+
+
+def past_run_lines(past: PastRuns) -> list[str]:
+    own = [run for run in past.runs if run.name == past.job]
+    finished = [run for run in own if run.outcome == "ok"]
+    types = {(run.provider, run.machine_type) for run in own}
+    nodes = sorted({run.nodes for run in own})
+    span = f"{nodes[0]} to {nodes[-1]}" if len(nodes) > 1 else str(nodes[0])
+    lines = [
+        f"{past.job}: {formatting.several(len(own), 'run')}, {len(finished)} finished, on "
+        f"{formatting.several(len(types), 'machine type')} with {span} nodes"
+    ]
+    if finished:
+        seconds = sorted(run.seconds for run in finished)
+        lines.append(
+            f"they took {formatting.duration(seconds[0])} to {formatting.duration(seconds[-1])}"
+        )
+    others = len(past.runs) - len(own)
+    if others:
+        lines.append(
+            f"{formatting.several(others, 'run')} with other data or parameters tell how it grows"
+        )
+    return lines
