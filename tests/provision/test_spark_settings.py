@@ -99,4 +99,4 @@ def test_only_applications_of_spark_have_settings(tonnage: Tonnage, nightly: str
     done = tonnage.run("plan", "sort", "--data", "1TB", "--emit", "spark")
     assert done.returncode == 2 and "application of Spark" in done.stderr
     done = tonnage.run("plan", nightly, "--emit", "emr", "--provider", "gcp")
-    assert done.returncode == 2 and "plan with --provider aws" in done.stderr
+    assert done.returncode == 2 and "plan with those of aws" in done.stderr

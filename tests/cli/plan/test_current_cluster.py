@@ -17,7 +17,7 @@ NOW = ("--now", "20 x r5.4xlarge", "--provider", "aws")
 
 @pytest.fixture
 def nightly(tmp_path: Path) -> str:
-    """Two hours on 20 machines of 16 vCPUs, of which the four slots of its log are said not."""
+    """Two hours on 20 machines of 16 vCPUs, whose log names no executors."""
     scan = stage(
         *(0, 60, 3_600, 4_000),
         task_seconds=3_500.0 * 320,

@@ -357,6 +357,15 @@ def test_the_size_of_cached_data_is_the_most_that_there_was() -> None:
     assert only.name.startswith("*(1) Project")
 
 
+def test_blocks_that_tasks_report_are_cached_data() -> None:
+    def change(event: dict[str, Any]) -> None:
+        status = {"Memory Size": 70, "Disk Size": 30}
+        event["Task Metrics"]["Updated Blocks"] = [{"Block ID": "rdd_9_0", "Status": status}]
+
+    (only,) = read(changed(b"TaskEnd", change)).cached
+    assert (only.name, only.memory_bytes, only.disk_bytes) == ("RDD 9", 70, 30)
+
+
 def test_many_tasks(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\n".join(text_lines(SORT)))
     tasks = write_long_log(tmp_path / "log", tmp_path / "long", 10_000_000, stages=1)

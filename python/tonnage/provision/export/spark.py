@@ -149,7 +149,7 @@ def export_dataproc(rental: Rental) -> ExportedDocument:
         "diskConfig": {"bootDiskType": "pd-balanced", "bootDiskSizeGb": BOOT_GIB},
     }
     if candidate.nodes < LEAST_WORKERS:
-        raise ExportError(f"Dataproc needs {LEAST_WORKERS} workers; plan with --nodes 2 or more")
+        raise ExportError(f"Dataproc needs {LEAST_WORKERS} workers; plan with as many nodes")
     if rental.local_disks:
         workers["diskConfig"]["numLocalSsds"] = rental.local_disks
     if candidate.volumes:
@@ -227,7 +227,7 @@ def export_kubernetes(rental: Rental) -> ExportedDocument:
 
 def _refuse_other_provider(rental: Rental, provider: str, what: str) -> None:
     if rental.candidate.provider != provider:
-        raise ExportError(f"{what} has no such machines; plan with --provider {provider}")
+        raise ExportError(f"{what} has no such machines; plan with those of {provider}")
 
 
 def _without_master(machine_type: str) -> str:

@@ -42,7 +42,7 @@ def import_files(
         ),
     ] = None,
     job: Annotated[
-        str | None, Option("NAME", "A table of past runs: the job to plan, if it has several.")
+        str | None, Option("JOB", "A table of past runs: the job to plan, if it has several.")
     ] = None,
     cached: Annotated[
         int | None,

@@ -174,7 +174,7 @@ class ApplicationReader:
                 self._cache.update(block.id, block.status.memory_bytes, block.status.disk_bytes)
 
     def _parents(self, stages: list[StageSums]) -> dict[int, list[int]]:
-        """For each stage those that made what it reads: for a skipped one, the one with its data."""
+        """For each stage the stages that made what it reads, not those that were skipped."""
         ran = {each.id for each in stages}
         makers = {each.rdd: each.id for each in reversed(stages) if each.rdd is not None}
         parents = {}
