@@ -32,8 +32,8 @@ from tonnage.plan.layouts import (
     layout_options,
 )
 from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE
-from tonnage.plan.pareto import pareto_front
 from tonnage.plan.recommendations.next_measurements import next_measurements
+from tonnage.plan.recommendations.pareto import pareto_front
 from tonnage.plan.recommendations.sure import cheapest_sure
 from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.resources.object_store import with_prefixes

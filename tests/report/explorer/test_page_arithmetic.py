@@ -91,7 +91,7 @@ MIRRORED = {
     "cost_model": ("tonnage.plan.cost_model", "tonnage.model.token_bucket"),
     "search": ("tonnage.plan.search", "tonnage.plan.layouts"),
     "candidates": ("tonnage.plan.candidates", "tonnage.plan.monte_carlo"),
-    "pareto": ("tonnage.plan.pareto",),
+    "pareto": ("tonnage.plan.recommendations.pareto",),
     "planner": ("tonnage.plan.planner",),
     "explain": ("tonnage.plan.explain",),
 }

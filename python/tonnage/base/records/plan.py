@@ -42,6 +42,10 @@ WITHOUT_CORES = "without CPU time"
 """What follows a time or cost of such a plan, if it is not printed as a lower bound."""
 
 
+UNKNOWN = "unknown"
+"""The bottleneck of a phase of which only times are known."""
+
+
 class PlannedPhase(Struct, frozen=True, kw_only=True):
     """As long as its slowest resource on the slowest node takes, by medians."""
 

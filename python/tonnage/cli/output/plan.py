@@ -13,6 +13,7 @@ from tonnage.base import formatting
 from tonnage.base.records.job import START_UP
 from tonnage.base.records.plan import (
     NO_CORES,
+    UNKNOWN,
     WITHOUT_CORES,
     ExplainedTerm,
     Explanation,
@@ -58,8 +59,9 @@ def print_plan(plan: Plan, every: bool) -> None:
     lines = list(current_cluster_lines(plan))
     without = "" if plan.demands_known else f", {WITHOUT_CORES}"
     lines.append(f"Cost of {best.offer}{without}: {cost_lines(best.costs)}.")
-    lines.append(f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}.")
-    lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
+    if any(phase.bottleneck != UNKNOWN for phase in best.phases):
+        lines.append(f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}.")
+        lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
     if plan.sure and plan.demands_known:
         lines.append(

@@ -47,6 +47,12 @@ from tonnage.cli.output.plan import (
 )
 from tonnage.cli.plan.current_cluster import CurrentClusterOptions
 from tonnage.cli.plan.emit import EmitOptions, emit_candidate
+from tonnage.cli.plan.past_runs import (
+    past_runs_in,
+    print_next_runs,
+    print_plan_of_past_runs,
+    refuse_for_past_runs,
+)
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
@@ -324,6 +330,14 @@ def plan(
     survey: Annotated[
         bool, Switch("--survey", "Show which offers to measure next, best first.")
     ] = False,
+    next_run: Annotated[
+        bool,
+        Switch(
+            "--next",
+            "Of past runs that were imported: which run to make next, so that the choice "
+            "afterwards is a good one.",
+        ),
+    ] = False,
     emitting: EmitOptions,
     as_json: Json = False,
 ) -> None:
@@ -342,6 +356,7 @@ def plan(
         tonnage plan application.json --now "20 x r5.4xlarge" --per-month 30
         tonnage plan ops --operation read4k --rate 500k/s --data 10TB
     """
+    from tonnage.base.records.job import Job
     from tonnage.plan.explain import explain as explain_offer
     from tonnage.plan.planner import PlanError, PlanRequest
     from tonnage.plan.planner import plan as make_plan
@@ -353,6 +368,42 @@ def plan(
         raise core.UsageError("--explain and --survey print different things; remove one of them")
     _refuse_tiny(data)
     catalogs = load_catalogs(sources.catalog, offers.provider or (), sources.region or ())
+    past = past_runs_in(job)
+    if past is not None:
+        refuse_for_past_runs(
+            job,
+            description.given_flags
+            | {"--explain": explain, "--survey": survey}
+            | {"--emit": emitting.emit, "--measured": offers.measured},
+        )
+        request = PlanRequest(
+            job=Job(name=past.job, phases=[], room=[]),
+            size=0,
+            limits=limits.limits(survey=False),
+            purchase=offers.purchase,  # type: ignore[arg-type]
+            providers=tuple(offers.provider or ()),
+            arch=offers.arch,
+            include=offers.included,
+            quota_vcpus=limits.quota_vcpus,
+            own_prices=pricing.own_prices(catalogs),
+            today=datetime.date.today(),
+            public_addresses=offers.public_addresses,
+            all_sizes=every_size,
+        )
+        if next_run:
+            print_next_runs(past, request, data, catalogs, as_json)
+            return
+        print_plan_of_past_runs(
+            *(past, request, data, catalogs, current.cluster(catalogs), current.per_month),
+            every=every or every_size,
+            as_json=as_json,
+        )
+        return
+    if next_run:
+        raise core.UsageError(
+            "--next is for a job of which only past runs are known (tonnage import RUNS.csv); "
+            "remove it"
+        )
     profiles = load_profiles(sources.profile, catalogs)
     now = current.cluster(catalogs)
     planned = description.job(job, usual_location(catalogs), now)

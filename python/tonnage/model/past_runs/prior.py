@@ -43,6 +43,11 @@ KEEPS_NOTHING = ("hadoop", "mapreduce")
 working set fits into memory."""
 CLIFF_CHANCE = 0.08
 """Of a job of these engines."""
+MEMORY_FOR_DATA = 0.9 / 1.1 * 0.6
+"""Of a cluster's memory (`model.jobs.application`)."""
+CACHED_SPREAD, CACHED_CHANCE = 0.35, 0.9
+"""How far, as a logarithm, what a user states is from where the step is, and how likely there is
+one."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,17 @@ class Prior:
         if engine.lower().startswith(KEEPS_NOTHING):
             return replace(self, cliff_factor=self.cliff_factor._replace(chance=CLIFF_CHANCE))
         return self
+
+    def with_cached(self, count: int | None) -> "Prior":
+        """Of a job that keeps so many bytes in memory; ``None`` is unknown."""
+        if count is None:
+            return self
+        cluster = np.log(count / MEMORY_FOR_DATA / (1 << 30))
+        return replace(
+            self,
+            working_set_log_gib=Normal(float(cluster), CACHED_SPREAD),
+            cliff_factor=self.cliff_factor._replace(chance=CACHED_CHANCE),
+        )
 
 
 PRIOR = Prior(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tonnage.base import formatting
-from tonnage.base.records.plan import Candidate, CurrentCluster, Plan, PlannedPhase, SignedRange
+from tonnage.base.records.plan import (
+    UNKNOWN,
+    Candidate,
+    CurrentCluster,
+    Plan,
+    PlannedPhase,
+    SignedRange,
+)
 from tonnage.cli.output.candidates import candidate_text, seconds_range, usd, usd_range
 
 NEGLIGIBLE = 0.02
@@ -21,7 +28,8 @@ def current_cluster_lines(plan: Plan) -> Iterator[str]:
         f"Today: {candidate_text(now)}: {seconds_range(now.seconds, plan.demands_known)}, "
         f"{usd_range(now.cost_usd, plan.demands_known)} a run{_run_text(current)}."
     )
-    yield f"What limits it today: {limits_text(now.phases)}."
+    if any(phase.bottleneck != UNKNOWN for phase in now.phases):
+        yield f"What limits it today: {limits_text(now.phases)}."
     if plan.candidates and current.saves_usd is not None:
         best = plan.candidates[0]
         yield f"{_saving(best, now, current.saves_usd)}{_monthly(current)}."

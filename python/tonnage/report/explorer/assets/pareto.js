@@ -1,4 +1,4 @@
-// Counterpart of tonnage/plan/pareto.py: the Pareto front over all machines, layouts and numbers of
+// Counterpart of tonnage/plan/recommendations/pareto.py: the Pareto front over all machines, layouts and numbers of
 // nodes. A machine is skipped if some point is both faster and cheaper than it ever is, or if a
 // cheaper machine takes as long.
 
