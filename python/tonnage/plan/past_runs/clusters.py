@@ -31,7 +31,7 @@ def worthwhile(machines: Sequence[Machine], known: RunMachines) -> list[Machine]
         return []
     given = known.clusters((each.offer, 1) for each in usable)
     usd = np.array([each.usd_per_hour + each.address_usd_per_hour for each in usable])
-    per_dollar = _given(given) / usd
+    per_dollar = _per_machine(given) / usd
     kept = [at for at in range(len(usable)) if not _is_beaten(per_dollar, at)]
     kept.sort(key=lambda at: -per_dollar[0, at])
     return [usable[at] for at in kept[:MOST_MACHINES]]
@@ -48,7 +48,7 @@ def node_numbers(offer: Offer, seen_vcpus: tuple[float, float], most: int) -> li
     return sorted({min(round(low * STEP**each), most) for each in range(steps)})
 
 
-def _given(clusters: Clusters) -> np.ndarray:
+def _per_machine(clusters: Clusters) -> np.ndarray:
     return np.array(
         [
             clusters.cores,
