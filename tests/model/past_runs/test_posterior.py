@@ -8,7 +8,7 @@ from tonnage.model.past_runs.clusters import Clusters
 from tonnage.model.past_runs.law import log_times
 from tonnage.model.past_runs.misfit import ANY_SCALE, MISFIT
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
-from tonnage.model.past_runs.prior import prior_draws
+from tonnage.model.past_runs.prior import PRIOR, prior_draws
 
 GIB = 1 << 30
 NODES = (4, 6, 8, 12, 16, 24)
@@ -101,6 +101,36 @@ def test_a_variant_of_twice_the_size_teaches_and_takes_longer() -> None:
     assert np.median(high / low) < np.median(alone_high / alone_low)
     of_larger = predict(its.at([MIDDLE]), true[[MIDDLE]], np.zeros(1, dtype=bool), larger, 3)
     assert np.all(of_larger.seconds > predicted(true, [MIDDLE]).seconds)
+
+
+def test_a_working_set_that_is_told_places_the_step() -> None:
+    true = made_up(4)
+    less, more = (
+        predict(
+            all_runs().at([MIDDLE]),
+            true[[MIDDLE]],
+            np.zeros(1, dtype=bool),
+            all_runs(),
+            3,
+            prior=PRIOR.with_working_set(size * GIB),
+        ).seconds
+        for size in (20, 300)
+    )
+    # The run fits into its 192 GiB, or does not: then clusters of 300 GiB and more are faster.
+    memory = clusters().nodes * clusters().memory_bytes / GIB
+    assert np.median(more[memory > 400] / less[memory > 400]) < 0.7
+    assert np.median(more[memory < 100] / less[memory < 100]) < 1.3
+
+
+def test_an_engine_that_keeps_nothing_hardly_has_a_step() -> None:
+    chances = [PRIOR.of_engine(name).cliff_factor.chance for name in ("hadoop", "spark2.1", "")]
+    assert chances[0] < 0.1 < chances[1] == chances[2]
+
+
+def test_of_many_runs_a_few_decide_which_draws_are_weighted() -> None:
+    true = made_up(5)
+    everything = predicted(true, list(range(len(true))))
+    assert np.median(np.abs(np.log(everything.seconds) - true)) < 0.05
 
 
 def test_the_same_runs_give_the_same_prediction() -> None:

@@ -19,7 +19,7 @@ class Misfit:
     """Spreads are standard deviations of logarithms."""
 
     spread: float = 0.09
-    of_type: float = 0.08
+    of_type: float = 0.1
     """What is common to all clusters of one type."""
     length: float = 1.0
     """How far apart, in the logarithm of vCPUs, clusters are still alike."""

@@ -6,6 +6,7 @@ to need when all their runs are known, and widened: other jobs are unlike these.
 these ten are mildly optimistic.
 """
 
+import math
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -43,11 +44,8 @@ KEEPS_NOTHING = ("hadoop", "mapreduce")
 working set fits into memory."""
 CLIFF_CHANCE = 0.08
 """Of a job of these engines."""
-MEMORY_FOR_DATA = 0.9 / 1.1 * 0.6
-"""Of a cluster's memory (`model.jobs.application`)."""
-CACHED_SPREAD, CACHED_CHANCE = 0.35, 0.9
-"""How far, as a logarithm, what a user states is from where the step is, and how likely there is
-one."""
+TOLD_SPREAD = 0.2
+"""How far off a stated working set is, as a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +77,12 @@ class Prior:
             return replace(self, cliff_factor=self.cliff_factor._replace(chance=CLIFF_CHANCE))
         return self
 
-    def with_cached(self, count: int | None) -> "Prior":
-        """Of a job that keeps so many bytes in memory; ``None`` is unknown."""
-        if count is None:
-            return self
-        cluster = np.log(count / MEMORY_FOR_DATA / (1 << 30))
+    def with_working_set(self, size: float, spread: float = TOLD_SPREAD) -> "Prior":
+        """Of a job that keeps about so many bytes in memory, as its user states."""
         return replace(
             self,
-            working_set_log_gib=Normal(float(cluster), CACHED_SPREAD),
-            cliff_factor=self.cliff_factor._replace(chance=CACHED_CHANCE),
+            cliff_factor=self.cliff_factor._replace(chance=1.0),
+            working_set_log_gib=Normal(math.log(size / (1 << 30)), spread),
         )
 
 
@@ -102,7 +97,7 @@ PRIOR = Prior(
     start=LogNormal(0.06, 1.2),
     working_set_log_gib=Normal(4.8, 1.2),
     cliff_width=LogNormal(0.08, 0.8),
-    cliff_factor=LogNormal(2.0, 0.8, 0.5),
+    cliff_factor=LogNormal(3.0, 0.7, 0.5),
     heap_log_gib=Normal(0.7, 0.6),
     heap_width=LogNormal(0.37, 0.5),
     heap_factor=LogNormal(0.3, 0.8, 0.4),
