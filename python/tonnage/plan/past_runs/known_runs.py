@@ -6,14 +6,20 @@ import numpy as np
 
 from tonnage.base.records.past_run import PastRun, PastRuns
 from tonnage.catalog import Offer
+from tonnage.model.jobs.application import MEMORY_FOR_DATA
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
-from tonnage.model.past_runs.prior import PRIOR
+from tonnage.model.past_runs.prior import PRIOR, Prior
 from tonnage.plan.backtest.run_machines import Machines
 from tonnage.plan.backtest.run_table import by_job
 from tonnage.plan.backtest.runs import RunsOfJob
 
 MOST_RUNS = 150
 """So many are used, those of the job first: more tell hardly more, and take longer."""
+
+
+MEMORY_SPREAD = 0.35
+"""How far the cluster memory in which stated data fits is from what usual settings say, as a
+logarithm."""
 
 
 class NoFinishedRun(Exception):
@@ -43,10 +49,18 @@ class KnownRuns:
             np.zeros(len(clusters), dtype=np.int64),
             np.zeros((len(clusters), len(self.job.parameters))),
         )
-        engine = self.job.runs[0].framework
         return predict(
             *(known, log_seconds, unfinished, targets, self.machines.families),
-            prior=PRIOR.of_engine(engine).with_cached(self.past.cached_bytes),
+            prior=self._prior(),
+        )
+
+    def _prior(self) -> Prior:
+        prior = PRIOR.of_engine(self.job.runs[0].framework)
+        if self.past.cached_bytes is None:
+            return prior
+        # Nodes keep data in a part of their memory, which engines and settings make another.
+        return prior.with_working_set(
+            self.past.cached_bytes / MEMORY_FOR_DATA, spread=MEMORY_SPREAD
         )
 
     def _joined(self) -> tuple[RunsOf, np.ndarray, np.ndarray]:
