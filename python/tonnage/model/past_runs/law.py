@@ -17,7 +17,7 @@ matters, and in which order, is known from runs of others: memory first, then wh
 then the speed of cores.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,14 @@ class Demands:
     def at(self, places: npt.ArrayLike) -> "Demands":
         where = np.asarray(places, dtype=np.int64)
         return Demands(*(getattr(self, each.name)[where] for each in fields(self)))
+
+    def of_scale(self, log_scale: float) -> "Demands":
+        """Of a job that is larger by this logarithm: coordination and start are then smaller shares
+        of it, as they are with more input."""
+        smaller = np.exp((self.coordination_power - 1) * log_scale)
+        return replace(
+            self, coordination=self.coordination * smaller, start=self.start * np.exp(-log_scale)
+        )
 
 
 def log_times(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tonnage.model.past_runs.clusters import Clusters, Floats, Integers
+from tonnage.model.past_runs.clusters import REFERENCE, Clusters, Floats, Integers
 from tonnage.model.past_runs.law import Demands, log_times
 from tonnage.model.past_runs.misfit import MISFIT, Misfit
 from tonnage.model.past_runs.prior import PRIOR, SEED, Prior, prior_draws
@@ -25,7 +25,7 @@ FEW_RUNS, LIKELY_DRAWS = 12, 2_000
 """Of more runs, so few decide which draws are weighted by all of them: that saves time, and more
 would leave as few draws."""
 USUAL_LOG_SECONDS = 6.0
-"""The center of the scale's prior, of 400 s; its spread makes it irrelevant."""
+"""The logarithm of 400 s, what the jobs took on the reference cluster from which the prior is."""
 UNKNOWN_FACTOR = 1.0
 """How far the work of another variant may be from that of the job, as a logarithm, where the size
 of its input is not known."""
@@ -126,7 +126,8 @@ def predict(
         misfit: How far jobs are from the law, and runs from each other.
     """
     dice = np.random.default_rng(seed)
-    demands = prior_draws(families, prior=prior)
+    large = log_scale(known.at(np.flatnonzero(~unfinished)), log_seconds[~unfinished])
+    demands = prior_draws(families, prior=prior).of_scale(large)
     variants = _Variants.drawn(len(demands), known + targets, dice)
     finished, stopped = known.at(np.flatnonzero(~unfinished)), known.at(np.flatnonzero(unfinished))
     taken = log_seconds[~unfinished]
@@ -144,6 +145,15 @@ def predict(
     weights = np.exp(weights - weights.max())
     kept = dice.choice(len(demands), KEPT, p=weights / weights.sum())
     return runs.predict(demands, variants, kept, targets, dice)
+
+
+def log_scale(runs: RunsOf, log_seconds: Floats) -> float:
+    """How much larger a job is than those from which the prior is, as a logarithm: by the time of
+    all vCPUs of a run."""
+    vcpus = runs.clusters.nodes * runs.clusters.vcpus
+    usual = REFERENCE.nodes * REFERENCE.vcpus
+    sizes = np.nan_to_num(runs.log_sizes)
+    return float(np.median(log_seconds + np.log(vcpus / usual) - sizes) - USUAL_LOG_SECONDS)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from tonnage.model.past_runs.choice import IN_TIME
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.posterior import Times
 from tonnage.plan.backtest.run_machines import Machines as RunMachines
+from tonnage.plan.candidates import CLOSE
 from tonnage.plan.cost_model import NodePrice, bill
 from tonnage.plan.monte_carlo import CONFIDENCE, HIGH, LOW
 from tonnage.plan.past_runs.clusters import node_numbers, worthwhile
@@ -95,7 +96,8 @@ def price_clusters(
     priced = [with_own_prices(each, request.own_prices) for each in catalogs]
     known = KnownRuns(past, RunMachines(priced))
     machines, excluded = _machines(request, priced)
-    good = worthwhile(machines, known.machines)
+    seen = {(run.provider, run.machine_type) for run in known.job.runs}
+    good = worthwhile(machines, known.machines, seen)
     vcpus = known.job.clusters.nodes * known.job.clusters.vcpus
     span = float(vcpus.min()), float(vcpus.max())
     limits = request.limits
@@ -147,7 +149,7 @@ def plan_past_runs(
         for at in range(len(priced.clusters))
     ]
     value = np.log(priced.usd if request.limits.objective == "cost" else priced.times.single)
-    order = np.argsort(value.mean(axis=0), kind="stable")
+    order = _ranked(value.mean(axis=0), [each.nodes for each in priced.clusters])
     allowed = [
         int(at)
         for at in order
@@ -269,6 +271,13 @@ def _candidate(priced: PricedTimes, at: int, chance: float | None) -> Candidate:
         ],
         notes=list(machine.purchase_notes),
     )
+
+
+def _ranked(values: Floats, nodes: Sequence[int]) -> list[int]:
+    """Places by logarithms; of those within 2 % of the least, fewer nodes come first."""
+    order = [int(at) for at in np.argsort(values, kind="stable")]
+    close = [at for at in order if values[at] <= values[order[0]] + math.log(CLOSE)]
+    return sorted(close, key=lambda at: nodes[at]) + order[len(close) :]
 
 
 def _range(drawn: Floats) -> Range:

@@ -27,7 +27,7 @@ def next_run_lines(proposed: Sequence[ProposedRun]) -> Iterator[str]:
         )
     yield (
         "Add the run to the table, import it again, and repeat; three runs are usually enough "
-        "(docs/guides/past-runs.md)."
+        "(docs/guide/your-own-job.md)."
     )
 
 

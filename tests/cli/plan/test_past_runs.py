@@ -1,0 +1,70 @@
+"""`tonnage import RUNS.csv` and `tonnage plan RUNS.json`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.cli.command import Tonnage
+from tonnage.base.records.past_run import PastRuns
+from tonnage.base.records.plan import Plan
+
+TABLE = """job,machine_type,nodes,seconds,data_bytes
+nightly,r5.4xlarge,20,28800,
+hourly,m5.xlarge,8,900,100000000000
+hourly,m5.xlarge,8,1700,200000000000
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    file = tmp_path / "runs.csv"
+    file.write_text(TABLE)
+    return file
+
+
+def refusal(tonnage: Tonnage, *arguments: str | Path) -> str:
+    done = tonnage.run(*arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    return done.stderr
+
+
+def test_a_line_of_a_spreadsheet_becomes_a_plan(tonnage: Tonnage, table: Path) -> None:
+    record = table.with_name("runs.json")
+    said = tonnage.run("import", table, "--job", "nightly", "--output", record, check=True).stdout
+    assert "nightly: 1 run, 1 finished" in said
+    assert PastRuns.read(record).runs[0].nodes == 20
+    command = ("plan", record, "--provider", "aws", "--now", "20 x r5.4xlarge")
+    made = Plan.from_json(json.loads(tonnage.run(*command, "--json", check=True).stdout))
+    assert made.current is not None and made.current.seen_seconds == 28_800
+    text = tonnage.run(*command, "--per-month", "30", check=True).stdout
+    assert "Today: 20 x r5.4xlarge" in text and "30 runs" in text
+    assert "Bottlenecks" not in text and "What limits it" not in text
+
+
+def test_the_next_run_is_proposed(tonnage: Tonnage, table: Path) -> None:
+    record = table.with_name("runs.json")
+    tonnage.run("import", table, "--job", "hourly", "--output", record, check=True)
+    assert len(PastRuns.read(record).runs) == 2
+    command = ("plan", record, "--provider", "aws", "--next")
+    found = json.loads(tonnage.run(*command, "--json", check=True).stdout)["next"]
+    assert found and found[0].keys() >= {"machine_type", "nodes", "seconds", "usd", "gain"}
+    assert tonnage.run(*command, check=True).stdout.startswith("1. ")
+
+
+def test_mistakes_are_refused_in_one_line(tonnage: Tonnage, table: Path) -> None:
+    record = table.with_name("runs.json")
+    assert "choose one with --job" in refusal(tonnage, "import", table)
+    assert "did you mean nightly" in refusal(tonnage, "import", table, "--job", "nightli")
+    assert "past runs" in refusal(tonnage, "import", table, "--job", "nightly", "--data", "1TB")
+    tonnage.run("import", table, "--job", "nightly", "--output", record, check=True)
+    for arguments, words in (
+        (("--from", "objects"), "--from does not apply"),
+        (("--explain", "m5.large"), "--explain does not apply"),
+        (("--data", "1TB"), "do not state how much data"),
+        (("--arch", "arm64", "--provider", "lab"), "lab"),
+    ):
+        assert words in refusal(tonnage, "plan", record, *arguments)
+    assert "--next is for" in refusal(tonnage, "plan", "sort", "--data", "1TB", "--next")
