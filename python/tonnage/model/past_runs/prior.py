@@ -2,8 +2,9 @@
 
 Many jobs have no use for a resource at all, so a part may be absent: then its share is 0. Centers
 and widths were set by hand after what nine public jobs on 69 clusters each, and one on 72, turn out
-to need when all their runs are known, and widened: other jobs are unlike these. So predictions of
-these ten are mildly optimistic.
+to need when all their runs are known, and by what predicts programs that are left out
+(``benches/past_runs``), and widened: other jobs are unlike these. So predictions of these ten are
+mildly optimistic.
 """
 
 import math
