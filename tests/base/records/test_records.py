@@ -33,10 +33,12 @@ from tonnage.base.records import (
 )
 from tonnage.base.records.analysis import Analysis
 from tonnage.base.records.application import Application
+from tonnage.base.records.application_analysis import ApplicationAnalysis
 from tonnage.base.records.cluster_study import ClusterStudy
 from tonnage.base.records.job import Job
 from tonnage.base.records.known_keys import MeasurementSettings
 from tonnage.base.records.launch import Launch
+from tonnage.base.records.observation_analysis import ObservationAnalysis
 from tonnage.base.records.operations_plan import OperationsPlan
 from tonnage.base.records.plan import Explanation, Plan, Plans
 from tonnage.base.records.profile import Profile
@@ -47,6 +49,7 @@ DATA = ROOT / "tests" / "support" / "recorded" / "artifacts"
 KINDS: dict[str, type[Record]] = {
     "analysis": Analysis,
     "application": Application,
+    "application-analysis": ApplicationAnalysis,
     "environment": Environment,
     "explanation": Explanation,
     "fleet": ClusterMeasurement,
@@ -57,6 +60,7 @@ KINDS: dict[str, type[Record]] = {
     "measurement": Measurement,
     "node": ClusterNode,
     "observation": Observation,
+    "observation-analysis": ObservationAnalysis,
     "operations-plan": OperationsPlan,
     "plan": Plan,
     "plans": Plans,

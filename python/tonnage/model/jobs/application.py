@@ -17,9 +17,11 @@ tasks of a stage differ in how much they read, it is not told apart.
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from tonnage.base.records.application import Application, ApplicationStage
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
@@ -74,8 +76,8 @@ def application_job(
     shuffled = sum(each.shuffle_written_bytes for each in application.stages)
     spilled = max((each.spilled_bytes for each in phases), default=0)
     output = sum(map(_written, application.stages))
-    slots = slots_of(application)
-    seen = SeenCluster(slots, min((vcpus or slots) / slots, 1.0))
+    slots, cores = slots_of(application), cores_of_task(application)
+    seen = SeenCluster(slots, min(vcpus / slots, cores) if vcpus else cores)
     busy = sum(each.seconds for each in phases)
     return Job(
         name=f"{application.engine}: {application.name or application.id}",
@@ -114,12 +116,20 @@ def input_bytes(application: Application) -> int:
 def slots_of(application: Application) -> int:
     """How many tasks could run at once; where the log does not tell, as many as did on average."""
     told = sum(each.executors * (each.cores or 0) for each in application.largest_cluster())
-    return told or math.ceil(
+    if told:
+        return max(told // cores_of_task(application), 1)
+    return math.ceil(
         max(
             (each.run_seconds / each.seconds for each in application.stages if each.seconds),
             default=1,
         )
     )
+
+
+def cores_of_task(application: Application) -> int:
+    """How many cores a task holds (``spark.task.cpus``)."""
+    value = application.settings.get("spark.task.cpus", "")
+    return int(value) if re.fullmatch("[1-9][0-9]{0,3}", value) else 1
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,20 @@ class SeenCluster:
 
     slots: int
     vcpus_of_slot: float
+
+
+class PhaseSeconds(NamedTuple):
+    """The terms of a phase's time, in seconds and without its warm-up."""
+
+    evenly: float
+    """Of its tasks, if they kept all slots busy to the end."""
+    waves: float
+    """Of its tasks in whole waves, if they were divided so; otherwise as ``evenly``."""
+    longest_task: float
+    """If it is long because of its data; otherwise 0."""
+    fixed: float
+    """Beyond the waves and the longest task."""
+    in_waves: bool
 
 
 @dataclass(frozen=True)
@@ -191,21 +215,31 @@ class StagesAtOnce:
     def to_phase(
         self, size: int, seen: SeenCluster, read: Location, written: Location, source: str
     ) -> JobPhase:
-        slots = seen.slots
+        terms = self.split_seconds(seen.slots)
+        return JobPhase(
+            name=self.name,
+            demands=self._demands(size, seen, read, written, source),
+            fixed_seconds=terms.fixed,
+            tasks=self.tasks if terms.in_waves else None,
+            longest_task_per_byte=terms.longest_task / size,
+        )
+
+    def split_seconds(self, slots: int) -> PhaseSeconds:
+        """The terms of its time, if so many tasks could run at once."""
         follows_slots = self.tasks in [slots * each for each in TASKS_BY_SLOTS]
         seconds = self.seconds - self.warm_up_seconds
         rounded = evenly = self._warm_seconds(slots) / slots
         if not follows_slots:
             rounded *= math.ceil(self.tasks / slots) * slots / self.tasks
         in_waves = not follows_slots and rounded <= seconds
-        used = rounded if in_waves else evenly
+        waves = rounded if in_waves else evenly
         longest = min(self.longest_task_seconds, seconds) if self.is_skewed else 0.0
-        return JobPhase(
-            name=self.name,
-            demands=self._demands(size, seen, read, written, source),
-            fixed_seconds=max(seconds - max(used, longest), 0.0),
-            tasks=self.tasks if in_waves else None,
-            longest_task_per_byte=longest / size,
+        return PhaseSeconds(
+            evenly=evenly,
+            waves=waves,
+            longest_task=longest,
+            fixed=max(seconds - max(waves, longest), 0.0),
+            in_waves=in_waves,
         )
 
     def _demands(
