@@ -4,12 +4,12 @@ Colours are CSS variables (``--read``), which the style sheet defines for the li
 scheme; the page's script fills them in.
 """
 
+import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tonnage.base import formatting
-from tonnage.base.records import Phase
 from tonnage.report.html_elements import Child, Html, tag
 from tonnage.report.study.counters import Series
 
@@ -29,6 +29,17 @@ WIDE = 10.0
 MANY_TENFOLDS = 1e3
 """Beyond this factor only powers of ten are labelled."""
 DASHED = {"color": "--ink-soft", "width": 1, "dash": "dash"}
+
+
+class Period(Protocol):
+    """A named part of the time, such as a phase."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def began_seconds(self) -> float: ...
+    @property
+    def seconds(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,12 @@ def on_axis(axis: int, trace: Trace) -> Trace:
     return trace | {"yaxis": "y" if axis == 1 else f"y{axis}"}
 
 
-def time_layout(until: float, phases: Sequence[Phase], *, named: bool = False) -> dict[str, Any]:
+def plain_text(text: str) -> str:
+    """Text in which Plotly finds no markup."""
+    return html.escape(text, quote=False)
+
+
+def time_layout(until: float, phases: Sequence[Period], *, named: bool = False) -> dict[str, Any]:
     """The layout of a chart over the job's time, with the phases as bands behind it."""
     return {
         "margin": {"l": LEFT, "r": RIGHT, "t": 20 if named else TOP, "b": BOTTOM},
@@ -238,15 +254,19 @@ def grouped_bars_layout(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _band(place: int, phase: Phase) -> dict[str, Any]:
-    begin, end = phase.began_seconds, phase.began_seconds + phase.seconds
-    place_of_band = {"xref": "x", "x0": begin, "x1": end, "yref": "paper", "y0": 0, "y1": 1}
+def _band(place: int, phase: Period) -> dict[str, Any]:
     colour = "--band-even" if place % 2 == 0 else "--band-odd"
+    return band(phase.began_seconds, phase.began_seconds + phase.seconds, colour)
+
+
+def band(begin: float, end: float, colour: str) -> dict[str, Any]:
+    """A time in another colour, behind a chart."""
+    place_of_band = {"xref": "x", "x0": begin, "x1": end, "yref": "paper", "y0": 0, "y1": 1}
     style = {"type": "rect", "layer": "below", "fillcolor": colour, "line": {"width": 0}}
     return style | place_of_band
 
 
-def _names(until: float, phases: Sequence[Phase]) -> list[dict[str, Any]]:
+def _names(until: float, phases: Sequence[Period]) -> list[dict[str, Any]]:
     return [
         _words(formatting.phase(phase.name), 12, xref="x", x=middle, yref="paper", y=1)
         for phase in phases

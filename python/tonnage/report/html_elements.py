@@ -123,6 +123,21 @@ def code_block(line: str, name: str) -> Html:
     return tag("pre", code(line), tabindex="0", role="region", aria_label=name)
 
 
+def colour_bar(shares: Iterable[tuple[float, str]]) -> Html:
+    """Build a wide stacked bar of shares and colours, hidden from screen readers."""
+    pieces = [
+        tag("i", style=f"width:{100 * share:.3f}%;background:var({colour})")
+        for share, colour in shares
+    ]
+    return tag("div", *pieces, class_="parts", aria_hidden="true")
+
+
+def swatch(colour: str, name: str) -> Html:
+    """Build a name with the colour that a chart has for it."""
+    mark = tag("i", class_="swatch", style=f"background:var({colour})", aria_hidden="true")
+    return tag("span", mark, name)
+
+
 def share_bar(*shares: tuple[float, str]) -> Html:
     """Build a small stacked bar of shares and their CSS classes, hidden from screen readers."""
     pieces = [

@@ -14,6 +14,7 @@ from tonnage.cli.options.validate import refuse_suffix
 from tonnage.cli.output import print_result
 from tonnage.cli.output.run_comparison import comparison_lines
 from tonnage.cli.output.run_record import lost_lines
+from tonnage.cli.report.jobs import find_job_record, write_job_report
 
 JOB, RUN = "job.json", "run.json"
 """The files by which a job directory, and its record, are recognized."""
@@ -32,9 +33,9 @@ def report(
         Argument(
             "PATH...",
             "One of: measurements, or directories that contain them at any depth; one job on a "
-            "cluster (its --job-dir, or its run.json); records of reductions (tonnage run "
-            "reduce --json); plans (tonnage "
-            "plan --json).",
+            "cluster (its --job-dir, or its run.json); one application (tonnage import) or one "
+            "observation (the --output of tonnage observe); records of reductions (tonnage run "
+            "reduce --json); plans (tonnage plan --json).",
         ),
     ],
     price: Annotated[
@@ -62,12 +63,15 @@ def report(
     """Analyse measurements, jobs or plans, and write an HTML report.
 
     For a sort or MapReduce on a cluster, the report compares each phase, node by node, with the
-    predicted limit and with the plan. For reductions, it shows the effect of the chunk size and of
+    predicted limit and with the plan. For an application of another engine or an observed command,
+    it shows where the cores' time went, what limited each phase, and what to change first. For
+    reductions, it shows the effect of the chunk size and of
     the number of concurrent requests; for plans, it compares machine types by cost and time.
 
     Examples:
         tonnage report results --price i4i.large=0.172 --output report.html
         tonnage report job --output run.html
+        tonnage report application.json --output nightly.html
     """
     refuse_missing_extra("report", "tonnage report")
     refuse_suffix(out, ".html")
@@ -84,6 +88,11 @@ def report(
     elif reductions := [place for path in paths for place in _reductions_at(path)]:
         _refuse_flags(flags, f"{reductions[0]} is a reduction")
         page, record, lines = _report_reductions(reductions, out)
+    elif jobs := [place for path in paths if (place := find_job_record(path))]:
+        _refuse_flags(flags, f"{jobs[0]} is of a job")
+        if len(paths) > 1:
+            raise core.UsageError(f"{jobs[0]} is of one job; it must be the only path")
+        page, record, lines = write_job_report(jobs[0], out)
     elif runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:

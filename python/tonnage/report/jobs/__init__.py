@@ -1,0 +1,1 @@
+"""Render jobs that other programs ran: applications of other engines, and observed commands."""
