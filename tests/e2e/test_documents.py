@@ -25,9 +25,13 @@ DOCUMENTS = sorted(
     ]
 )
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
-EXECUTED = {"data-in-objects.md", "cluster-in-a-lab.md", "first-study.md", "from-a-bucket.md"}
+EXECUTED = {
+    *("data-in-objects.md", "cluster-in-a-lab.md", "first-study.md", "from-a-bucket.md"),
+    "your-own-job.md",
+}
 """Pages of the guide whose commands a test runs: two as scripts (tests/e2e/test_guide.py), one
-here, and one against an emulated EC2 (tests/provision/aws/test_launch.py)."""
+here, one against an emulated EC2 (tests/provision/aws/test_launch.py), and one with a recorded log
+(tests/e2e/test_your_own_job.py)."""
 
 
 def refusal_of(text: str) -> str:
