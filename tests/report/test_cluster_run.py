@@ -17,7 +17,8 @@ from support.data.measurements import measurement
 from support.data.runs import NODES, lab, pass_one, pass_two, plan_of, record
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
-from tonnage.cli.report import JOB, RUN
+from tonnage.cli.report import RUN
+from tonnage.cli.report.jobs import JOB
 from tonnage.model.node_capacity import cluster_capacity
 from tonnage.model.run_comparison.two_pass import compare
 from tonnage.report.cluster_run import render, write_run

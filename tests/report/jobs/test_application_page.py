@@ -214,9 +214,9 @@ def test_short_stages_are_drawn_as_one_bar() -> None:
 
 
 def test_report_of_a_record(tonnage: Tonnage, tmp_path: Path) -> None:
-    nightly().write(tmp_path / "nightly.json")
+    nightly().write(tmp_path / "nightly" / "job.json")
     ran = tonnage.run(
-        "report", "nightly.json", "--output", "page.html", cwd=tmp_path, check=True
+        "report", "nightly", "--output", "page.html", cwd=tmp_path, check=True
     ).stdout.splitlines()
     assert ran[0] == "nightly: 100 s on 2 executors of 2 cores each."
     assert ran[1].startswith("Core time: 400 core seconds, most of it no stage 39 %,")
@@ -225,7 +225,7 @@ def test_report_of_a_record(tonnage: Tonnage, tmp_path: Path) -> None:
     stored = ApplicationAnalysis.read(tmp_path / "page.json")
     assert stored == analyse_application(nightly())
     printed = tonnage.run(
-        "report", "nightly.json", "--output", "page.html", "--json", cwd=tmp_path, check=True
+        "report", "nightly/job.json", "--output", "page.html", "--json", cwd=tmp_path, check=True
     ).stdout
     assert ApplicationAnalysis.from_json(json.loads(printed)) == stored
 

@@ -14,10 +14,10 @@ from tonnage.cli.options.validate import refuse_suffix
 from tonnage.cli.output import print_result
 from tonnage.cli.output.run_comparison import comparison_lines
 from tonnage.cli.output.run_record import lost_lines
-from tonnage.cli.report.jobs import find_job_record, write_job_report
+from tonnage.cli.report.jobs import JOB, find_job_record, write_job_report
 
-JOB, RUN = "job.json", "run.json"
-"""The files by which a job directory, and its record, are recognized."""
+RUN = "run.json"
+"""The record of a job on a cluster, in a directory with a `JOB`."""
 
 
 class Report(NamedTuple):
@@ -71,7 +71,7 @@ def report(
     Examples:
         tonnage report results --price i4i.large=0.172 --output report.html
         tonnage report job --output run.html
-        tonnage report application.json --output nightly.html
+        tonnage report job.json --output nightly.html
     """
     refuse_missing_extra("report", "tonnage report")
     refuse_suffix(out, ".html")

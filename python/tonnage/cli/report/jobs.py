@@ -9,8 +9,8 @@ from tonnage.base.records.application import Application
 from tonnage.base.records.find_measurements import has_schema
 from tonnage.measure.importers.metric import one_line
 
-OBSERVATION, SERIES = "observation.json", "series.parquet"
-BESIDE_JOB = "{stem}-observation.json"
+OBSERVATION, JOB, SERIES = "observation.json", "job.json", "series.parquet"
+OBSERVATION_OF_JOB = "{stem}-observation.json"
 """Where an import writes what it saw of a run, by the name of the job's file."""
 
 
@@ -21,11 +21,11 @@ def find_job_record(path: Path) -> Path | None:
         UsageError: It is a job, and what it was made of is not next to it.
     """
     if path.is_dir():
-        place = path / OBSERVATION
-        return place if place.is_file() and has_schema(place, Observation) else None
+        records = ((path / OBSERVATION, Observation), (path / JOB, Application))
+        return next((place for place, kind in records if _is_a(place, kind)), None)
     if not path.is_file():
         return None
-    if any(has_schema(path, kind) for kind in (Application, Observation)):
+    if _is_a(path, Application) or _is_a(path, Observation):
         return path
     return _record_of_job(path) if has_schema(path, Job) else None
 
@@ -38,10 +38,14 @@ def write_job_report(place: Path, out: Path) -> tuple[Path, Record, list[str]]:
     return page, record, [*map(one_line, lines)]
 
 
+def _is_a(path: Path, kind: type[Record]) -> bool:
+    return path.is_file() and has_schema(path, kind)
+
+
 def _record_of_job(path: Path) -> Path:
     settings = Job.read(path).settings
     observation = settings.get("observation")
-    for place in _beside(path):
+    for place in _observations_near(path):
         if has_schema(place, Observation) and Observation.read(place).id == observation:
             return place
     what = "the record that its demands come from"
@@ -52,8 +56,8 @@ def _record_of_job(path: Path) -> Path:
     raise core.UsageError(f"{path} is a job as demands, which has no report; use {what}")
 
 
-def _beside(path: Path) -> Iterator[Path]:
-    for name in (OBSERVATION, BESIDE_JOB.format(stem=path.stem)):
+def _observations_near(path: Path) -> Iterator[Path]:
+    for name in (OBSERVATION, OBSERVATION_OF_JOB.format(stem=path.stem)):
         if (place := path.with_name(name)).is_file():
             yield place
 

@@ -59,7 +59,7 @@ def core_time_section(analysis: ApplicationAnalysis) -> Html:
     if not total:
         return section(KEY, heading, tag("p", "No core time was reported.", class_="missing"))
     parts: list[Child] = [
-        tag("p", _said(analysis), class_="note"),
+        tag("p", _explanation(analysis), class_="note"),
         colour_bar([(each.core_seconds / total, COLOURS[each.kind]) for each in analysis.uses]),
         _table(analysis.uses, total),
         tag(
@@ -76,12 +76,12 @@ def core_time_section(analysis: ApplicationAnalysis) -> Html:
 
 
 def share_of(use: CoreUse, total: float) -> str:
-    """A share of all core seconds; an estimated one is said to be."""
+    """A share of all core seconds; an estimated one has “about”."""
     share = formatting.percent(use.core_seconds / total)
     return f"about {share}" if use.estimated else share
 
 
-def _said(analysis: ApplicationAnalysis) -> str:
+def _explanation(analysis: ApplicationAnalysis) -> str:
     if analysis.core_seconds is None:
         return (
             "The log does not report the executors' cores, so this is the time of tasks only; how "
