@@ -88,7 +88,7 @@ class Prior:
 
 
 PRIOR = Prior(
-    core_speed_power=Normal(0.5, 0.25),
+    core_speed_power=Normal(0.4, 0.25),
     disk=LogNormal(0.2, 1.2),
     network=LogNormal(0.2, 1.2, 0.6),
     overlap=LogNormal(1.8, 0.4),
