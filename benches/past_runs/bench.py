@@ -30,10 +30,10 @@ from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.misfit import MISFIT, Misfit
 from tonnage.model.past_runs.posterior import Times
 from tonnage.model.past_runs.prior import PRIOR, LogNormal, Normal, Prior
-from tonnage.plan.backtest.run_machines import Machines
-from tonnage.plan.backtest.run_table import read_runs
 from tonnage.plan.backtest.runs import CONFIDENCE, Backtest
 from tonnage.plan.backtest.training_sets import TrainingSet, read_training_sets
+from tonnage.plan.past_runs.run_machines import Machines
+from tonnage.plan.past_runs.run_table import read_runs
 
 Assumed = tuple[Prior, Misfit]
 Change = Callable[[Prior, Misfit], Assumed]

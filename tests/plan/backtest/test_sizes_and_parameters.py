@@ -13,9 +13,9 @@ from tonnage.base.records.past_run import PastRun
 from tonnage.catalog import load_catalog
 from tonnage.model.past_runs.law import log_times
 from tonnage.model.past_runs.prior import prior_draws
-from tonnage.plan.backtest.run_machines import Machines
 from tonnage.plan.backtest.runs import Backtest
 from tonnage.plan.backtest.training_sets import TrainingSet, random_sets
+from tonnage.plan.past_runs.run_machines import Machines
 
 TYPES = ("m4.xlarge", "c4.xlarge", "r4.xlarge")
 NODES = (2, 4, 6, 8, 12)

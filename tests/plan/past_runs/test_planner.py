@@ -12,11 +12,11 @@ from support.data.offers import catalog, offer
 from tonnage.base.records.job import Job
 from tonnage.base.records.past_run import PastRun, PastRuns
 from tonnage.catalog import Catalog, Offer
-from tonnage.plan.backtest.run_machines import Machines
 from tonnage.plan.past_runs.clusters import FARTHEST, node_numbers, worthwhile
 from tonnage.plan.past_runs.known_runs import KnownRuns, NoFinishedRun
 from tonnage.plan.past_runs.next_run import propose_runs
 from tonnage.plan.past_runs.planner import plan_past_runs, price_clusters
+from tonnage.plan.past_runs.run_machines import Machines
 from tonnage.plan.planner import PlanError, PlanRequest
 from tonnage.plan.recommendations.current_cluster import Cluster
 from tonnage.plan.resources.machines import Machine, priced_machine

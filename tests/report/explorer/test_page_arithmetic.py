@@ -98,10 +98,13 @@ MIRRORED = {
 """The modules that each script of the arithmetic mirrors."""
 PYTHON_ONLY = {
     **{
-        f"tonnage.plan.backtest.{name}": "the page predicts no past runs"
+        f"tonnage.plan.{name}": "the page predicts no past runs"
         for name in (
-            *("predict", "published_sorts"),
-            *("run_machines", "run_table", "runs", "summary", "training_sets"),
+            *("backtest.predict", "backtest.published_sorts", "backtest.chosen_runs"),
+            *("backtest.runs", "backtest.summary", "backtest.training_sets"),
+            *("past_runs.clusters", "past_runs.known_runs", "past_runs.next_run"),
+            *("past_runs.planner", "past_runs.run_machines", "past_runs.run_table"),
+            "past_runs.runs_of_job",
         )
     },
     "tonnage.plan.calibration": "its results are in the demands that the page gets",

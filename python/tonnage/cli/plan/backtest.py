@@ -134,10 +134,10 @@ def _table(
     strategies: Sequence[str] | None,
 ) -> tuple[Backtest, list[TrainingSet]]:
     from tonnage.catalog import CatalogError
-    from tonnage.plan.backtest.run_machines import Machines
-    from tonnage.plan.backtest.run_table import read_runs
     from tonnage.plan.backtest.runs import Backtest
     from tonnage.plan.backtest.training_sets import random_sets, read_training_sets
+    from tonnage.plan.past_runs.run_machines import Machines
+    from tonnage.plan.past_runs.run_table import read_runs
 
     with usage_errors(CatalogError):
         backtest = Backtest(read_runs(path), Machines(_catalogs()))

@@ -2,8 +2,6 @@
 
 published_sorts.py    published sorts, and what is known of their set-ups
 predict.py            plan a published sort, and compare
-run_table.py          a table of runs of any jobs
-run_machines.py       what the catalogs know of their machines
 training_sets.py      which of the runs are known
 runs.py               predict the others, and compare
 chosen_runs.py         choose which run to know next

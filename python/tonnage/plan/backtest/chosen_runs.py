@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tonnage.model.past_runs.next_run import next_runs
-from tonnage.plan.backtest.runs import Backtest, RunsOfJob
+from tonnage.plan.backtest.runs import Backtest
 from tonnage.plan.backtest.training_sets import TrainingSet
+from tonnage.plan.past_runs.runs_of_job import RunsOfJob
 
 Choice = Callable[[Sequence[int]], int]
 """From the places of the runs that are known, in order, to that of the next."""

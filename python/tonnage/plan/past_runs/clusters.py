@@ -13,7 +13,7 @@ import numpy as np
 
 from tonnage.catalog import Offer
 from tonnage.model.past_runs.clusters import Clusters
-from tonnage.plan.backtest.run_machines import Machines as RunMachines
+from tonnage.plan.past_runs.run_machines import Machines as RunMachines
 from tonnage.plan.resources.machines import Machine
 
 STEP = math.sqrt(2)

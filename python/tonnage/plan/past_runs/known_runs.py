@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tonnage.base.records.past_run import PastRun, PastRuns
+from tonnage.base.records.past_run import PastRuns
 from tonnage.catalog import Offer
 from tonnage.model.jobs.application import MEMORY_FOR_DATA
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
 from tonnage.model.past_runs.prior import PRIOR, Prior
-from tonnage.plan.backtest.run_machines import Machines
-from tonnage.plan.backtest.run_table import by_job
-from tonnage.plan.backtest.runs import RunsOfJob
+from tonnage.plan.past_runs.run_machines import Machines
+from tonnage.plan.past_runs.run_table import by_job
+from tonnage.plan.past_runs.runs_of_job import RunsOfJob, join_runs
 
 MOST_RUNS = 150
 """So many are used, those of the job first: more tell hardly more, and take longer."""
@@ -41,7 +41,6 @@ class KnownRuns:
 
     def times(self, clusters: Sequence[tuple[Offer, int]], size: int | None) -> Times:
         """Of the job on these machines and numbers of them, with so much input."""
-        known, log_seconds, unfinished = self._joined()
         ratio = size / self.job.usual_bytes if size and self.job.usual_bytes else 1.0
         targets = RunsOf(
             self.machines.clusters(clusters),
@@ -50,7 +49,9 @@ class KnownRuns:
             np.zeros((len(clusters), len(self.job.parameters))),
         )
         return predict(
-            *(known, log_seconds, unfinished, targets, self.machines.families),
+            *join_runs(self.job, self._known()),
+            targets,
+            self.machines.families,
             prior=self._prior(),
         )
 
@@ -63,19 +64,13 @@ class KnownRuns:
             self.past.cached_bytes / MEMORY_FOR_DATA, spread=MEMORY_SPREAD
         )
 
-    def _joined(self) -> tuple[RunsOf, np.ndarray, np.ndarray]:
-        """The runs, logarithms of what they took, and which were stopped before their end."""
+    def _known(self) -> list[tuple[RunsOfJob, int]]:
+        """The runs to learn from, those of the job first."""
         others = [each for name, each in self.jobs.items() if name != self.past.job]
-        parts: list[RunsOf] = []
-        runs: list[PastRun] = []
-        for variant, its in enumerate([self.job, *others]):
-            room = MOST_RUNS - len(runs)
-            places = [at for at, run in enumerate(its.runs) if run.outcome != "failed"][:room]
-            if places:
-                parts.append(its.as_runs(places, variant, self.job))
-                runs += [its.runs[at] for at in places]
-        joined = parts[0]
-        for part in parts[1:]:
-            joined += part
-        seconds = np.array([run.seconds for run in runs])
-        return joined, np.log(seconds), np.array([run.outcome == "timeout" for run in runs])
+        some = [
+            (its, place)
+            for its in [self.job, *others]
+            for place, run in enumerate(its.runs)
+            if run.outcome != "failed"
+        ]
+        return some[:MOST_RUNS]

@@ -27,12 +27,12 @@ from tonnage.catalog.own_prices import with_own_prices
 from tonnage.model.past_runs.choice import IN_TIME
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.posterior import Times
-from tonnage.plan.backtest.run_machines import Machines as RunMachines
 from tonnage.plan.candidates import CLOSE
 from tonnage.plan.cost_model import NodePrice, bill
 from tonnage.plan.monte_carlo import CONFIDENCE, HIGH, LOW
 from tonnage.plan.past_runs.clusters import node_numbers, worthwhile
 from tonnage.plan.past_runs.known_runs import KnownRuns
+from tonnage.plan.past_runs.run_machines import Machines as RunMachines
 from tonnage.plan.planner import PlanError, PlanRequest
 from tonnage.plan.recommendations.current_cluster import Cluster
 from tonnage.plan.resources.machines import Machine, priced_machine

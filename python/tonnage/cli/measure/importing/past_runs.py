@@ -22,7 +22,7 @@ SHOWN_JOBS = 8
 def is_run_table(place: str) -> bool:
     """Whether this is a CSV file with the columns of a table of runs."""
     from tonnage.catalog.csv_rows import CatalogError, read_rows
-    from tonnage.plan.backtest.run_table import NEEDED
+    from tonnage.plan.past_runs.run_table import NEEDED
 
     path = Path(place)
     if path.suffix.lower() != ".csv" or not path.is_file():
@@ -39,7 +39,7 @@ def import_past_runs(
 ) -> None:
     from tonnage.base.records.past_run import PastRuns
     from tonnage.catalog import CatalogError
-    from tonnage.plan.backtest.run_table import read_runs
+    from tonnage.plan.past_runs.run_table import read_runs
 
     refuse_other_suffix(out)
     with usage_errors(CatalogError):

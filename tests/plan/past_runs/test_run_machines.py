@@ -3,7 +3,7 @@
 import pytest
 
 from tonnage.catalog import CatalogError, catalog_names, load_catalog
-from tonnage.plan.backtest.run_machines import Machines
+from tonnage.plan.past_runs.run_machines import Machines
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tonnage.catalog import CatalogError
-from tonnage.plan.backtest.run_table import by_job, read_runs
+from tonnage.plan.past_runs.run_table import by_job, read_runs
 
 HEAD = "job,machine_type,nodes,seconds,outcome,data_label,k,disks"
 
