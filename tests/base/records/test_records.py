@@ -40,6 +40,7 @@ from tonnage.base.records.known_keys import MeasurementSettings
 from tonnage.base.records.launch import Launch
 from tonnage.base.records.observation_analysis import ObservationAnalysis
 from tonnage.base.records.operations_plan import OperationsPlan
+from tonnage.base.records.past_run import PastRuns
 from tonnage.base.records.plan import Explanation, Plan, Plans
 from tonnage.base.records.profile import Profile
 from tonnage.base.records.sweep import ReductionSweep
@@ -62,6 +63,7 @@ KINDS: dict[str, type[Record]] = {
     "observation": Observation,
     "observation-analysis": ObservationAnalysis,
     "operations-plan": OperationsPlan,
+    "past-runs": PastRuns,
     "plan": Plan,
     "plans": Plans,
     "prediction": Prediction,

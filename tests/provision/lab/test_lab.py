@@ -71,6 +71,8 @@ def test_a_file_is_machines_with_defaults() -> None:
         (f"cpus = {CPUS}", 'cpus = "all"', r"machine\[0\].cpus: 'all' is not a number"),
         (f"cpus = {CPUS}", "cpus = nan", r"machine\[0\].cpus: nan is not a number"),
         (f"cpus = {CPUS}", "cpus = true", r"machine\[0\].cpus: True is not a number"),
+        (f"cpus = {CPUS}", 'memory = "1MiB"', r"machine\[0\].memory: a machine needs at least 16"),
+        (f"cpus = {CPUS}", 'memory = "much"', r"machine\[0\].memory: 'much' is not a size"),
         (f"cpus = {CPUS}", "cpu = 1", r"machine\[0\].cpu: unknown key \(did .* cpus\?\)"),
         ("count = 1", "count = 1.5", r"machine\[1\].count: 1.5 is not a whole number"),
         ("count = 1", "count = 0", r"machine\[1\].count: 0 is out of range; it must be from 1 to"),
@@ -218,6 +220,19 @@ def test_its_machines_are_offers(tmp_path: Path) -> None:
     assert fast.local_bytes == 320 << 20
     assert slow.disks and (slow.disks[0].count, slow.disks[0].bytes_each) == (2, None)
     assert (slow.local_bytes, slow.vcpus) == (80 << 20, None)
+
+
+@pytest.mark.parametrize(("version", "file"), [(1, "memory.limit_in_bytes"), (2, "memory.max")])
+def test_memory_is_limited_where_it_is_stated(tmp_path: Path, version: int, file: str) -> None:
+    text = FILE.replace(f"cpus = {CPUS}", f'cpus = {CPUS}\nmemory = "1GiB"')
+    memory = Controller("memory", version, Path("/cg"))
+    limited, free = (
+        [line(step.command) for step in create_groups(each, [memory])] for each in nodes(text)
+    )
+    assert any(each.startswith(f"{1 << 30} > ") and each.endswith(file) for each in limited)
+    assert not any(each.endswith(file) for each in free)
+    fast, slow = load_catalog(write(tmp_path, described(text))).offers
+    assert (fast.memory_bytes, slow.memory_bytes) == (1 << 30, None)
 
 
 def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
