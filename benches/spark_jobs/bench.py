@@ -4,10 +4,10 @@
 
 Six programs (`programs.py`) run on labs of three types of machines, which differ in disks, links,
 cores and memory, with two and with four machines: six cells for each program. From the event log of
-each cell in turn `tonnage plan` predicts the other five, with the rates that the lab was set to.
-Printed are the errors, how often the 90 % intervals contain the time, and the regret: what the cell
-that is predicted to be cheapest costs more than the cheapest one. A time is an application's, from
-its start to its end, as its own log has it.
+each cell in turn the other five are planned, as `tonnage backtest DIR` does it, with the rates that
+the lab was set to. Printed are the errors, how often the 90 % intervals contain the time, and the
+regret: what the cell that is predicted to be cheapest costs more than the cheapest one. A time is
+an application's, from its start to its end, as its own log has it.
 
 The claims: median error at most 12 %, worst 35 %, intervals hold in 80 to 97 %, and the mean regret
 is at most 5 %. Event logs are kept in `--out`, and finished cells are not run again. Once all
@@ -19,34 +19,36 @@ minutes.
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clusters
-import numpy as np
 from clusters import Cluster, Type
 from programs_by_name import PROGRAMS
 
 from tonnage import __version__
-from tonnage.base.records.application import Application
-from tonnage.base.records.plan import Candidate
 from tonnage.base.records.profile import CapacityDistribution, Mode, Profile
-from tonnage.catalog import Catalog, find_offer, load_catalog
+from tonnage.catalog import Catalog, load_catalog
+from tonnage.cli.output.planning.backtest_runs import backtest_lines
 from tonnage.measure.importers.spark.log_files import local_log
 from tonnage.measure.importers.spark.read import read_event_log
-from tonnage.model.jobs.application import application_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
-from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.machines import core_speed, lasting_vcpus
-from tonnage.plan.search import Limits
+from tonnage.plan.backtest.logged_runs import (
+    TABLE,
+    LoggedRun,
+    judge_logged_runs,
+    plan_from,
+    read_logged_runs,
+)
+from tonnage.plan.backtest.summary import summary
 from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
 
@@ -57,42 +59,24 @@ TYPES = (
     Type("c", disk=120, link=12, cores=0.30, memory=3072, usd=0.85),
 )
 NODES = (2, 4)
+CELLS = [(kind.name, nodes) for kind, nodes in itertools.product(TYPES, NODES)]
 SCALE = 2.0
 SETTLE_SECONDS = 5
 SET_WITHIN = 0.03
 MEDIAN_ERROR, WORST_ERROR, INSIDE, REGRET = 0.12, 0.35, (0.80, 0.97), 0.05
-Cell = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """A cell of a program, predicted from the run of another."""
-
-    program: str
-    known: Cell
-    cell: Cell
-    seconds: float
-    candidate: Candidate
-
-    @property
-    def error(self) -> float:
-        return self.candidate.seconds.median / self.seconds - 1
-
-    @property
-    def is_inside(self) -> bool:
-        its = self.candidate.seconds
-        return its.low <= self.seconds <= its.high
-
-
-def log_of(out: Path, cell: Cell, program: str) -> Path:
-    return out / cell[0] / str(cell[1]) / f"{program}.log"
+def log_name(kind: str, nodes: int, program: str) -> str:
+    return f"{program}-{nodes}-{kind}.log"
 
 
 def run_missing(out: Path, spark_home: Path, programs: Sequence[str]) -> None:
     """Run the cells of which there is no event log."""
     for kind in TYPES:
         missing = {
-            nodes: [each for each in programs if not log_of(out, (kind.name, nodes), each).exists()]
+            nodes: [
+                each for each in programs if not (out / log_name(kind.name, nodes, each)).exists()
+            ]
             for nodes in NODES
         }
         if not any(missing.values()):
@@ -104,37 +88,24 @@ def run_missing(out: Path, spark_home: Path, programs: Sequence[str]) -> None:
                 with Cluster(spark_home, kind, addresses, nodes) as cluster:
                     time.sleep(SETTLE_SECONDS)
                     for program in some:
-                        cluster.run(program, SCALE, log_of(out, (kind.name, nodes), program))
+                        cluster.run(program, SCALE, out / log_name(kind.name, nodes, program))
+
+
+def write_table(out: Path, programs: Iterable[str]) -> None:
+    """Say of each log where it ran."""
+    with (out / TABLE).open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["log", "provider", "machine_type", "nodes"])
+        for program, (kind, nodes) in itertools.product(programs, CELLS):
+            name = log_name(kind, nodes, program)
+            if (out / name).exists():
+                rows.writerow([name, "lab", kind, nodes])
 
 
 def lab_catalog() -> Catalog:
     text = clusters.lab_text(list(TYPES), max(NODES))
     with tempfile.TemporaryDirectory() as directory:
         return load_catalog(str(offers.write(Path(directory), parse(text, "lab.toml"))))
-
-
-def predict(
-    program: str, known: Cell, runs: Mapping[Cell, Application], catalog: Catalog
-) -> Iterator[Predicted]:
-    """Predict all cells but the known one."""
-    _, offer = find_offer([catalog], known[0])
-    job = application_job(
-        runs[known],
-        core_speed=core_speed(offer),
-        vcpus=known[1] * (lasting_vcpus(offer) or 0.0),
-        read_from="local",
-    )
-    for nodes in NODES:
-        request = PlanRequest(
-            job=job,
-            size=job.seen_bytes or 0,
-            limits=Limits(min_nodes=nodes, max_nodes=nodes),
-        )
-        made = plan(request, [catalog], set_rates())
-        for candidate in made.candidates:
-            cell = candidate.offer, nodes
-            if cell in runs and cell != known:
-                yield Predicted(program, known, cell, runs[cell].seconds, candidate)
 
 
 def set_rates() -> ProfileIndex:
@@ -149,21 +120,26 @@ def set_rates() -> ProfileIndex:
         )
         for resource in ("local read", "local write", "network")
     ]
-    profile = Profile(name="lab", made_at="2026-11-28T00:00:00Z", offers=[], shares=laws)
-    return index_profiles([profile])
-
-
-def regret(program: Sequence[Predicted], runs: Mapping[Cell, Application]) -> float:
-    """Of the cell chosen by the predictions from one run, among all that were predicted."""
-    usd = {each.name: each.usd for each in TYPES}
-
-    def cost(cell: Cell) -> float:
-        return runs[cell].seconds * cell[1] * usd[cell[0]]
-
-    chosen = min(
-        program, key=lambda each: each.candidate.seconds.median * each.cell[1] * usd[each.cell[0]]
+    return index_profiles(
+        [Profile(name="lab", made_at="2026-11-28T00:00:00Z", offers=[], shares=laws)]
     )
-    return cost(chosen.cell) / min(cost(each.cell) for each in program) - 1
+
+
+def print_predictions(runs: Sequence[LoggedRun], known: ProfileIndex) -> None:
+    for seen, other in itertools.permutations(runs, 2):
+        if seen.application.name != other.application.name:
+            continue
+        candidate = plan_from(seen, other, known, "local")
+        its, took = candidate.seconds, other.application.seconds
+        print(
+            f"{seen.application.name} from {_text(seen)}: {_text(other)} {its.median:.0f} s "
+            f"[{its.low:.0f}..{its.high:.0f}], was {took:.0f} s, {its.median / took - 1:+.0%}; "
+            + ", ".join(f"{each.name[:20]} {each.seconds:.0f} s" for each in candidate.phases)
+        )
+
+
+def _text(run: LoggedRun) -> str:
+    return f"{run.cluster.nodes} x {run.cluster.offer.type}"
 
 
 def main() -> int:
@@ -174,59 +150,37 @@ def main() -> int:
     parser.add_argument("--history", type=Path, default=HERE / "history.jsonl")
     parser.add_argument("--verbose", action="store_true", help="print each prediction")
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     if options.spark:
         run_missing(options.out, options.spark, options.programs)
-    catalog = lab_catalog()
-    found: list[Predicted] = []
-    regrets: list[float] = []
-    cells = [(kind.name, nodes) for kind, nodes in itertools.product(TYPES, NODES)]
-    for program in options.programs:
-        runs = {
-            cell: read_event_log(local_log(log_of(options.out, cell, program)))
-            for cell in cells
-            if log_of(options.out, cell, program).exists()
-        }
-        times = ", ".join(f"{n} x {kind} {run.seconds:.0f} s" for (kind, n), run in runs.items())
-        print(f"{program}: {times}")
-        of_program: list[Predicted] = []
-        for known in runs:
-            some = list(predict(program, known, runs, catalog))
-            if options.verbose:
-                for each in some:
-                    its = each.candidate.seconds
-                    print(
-                        f"  from {known[1]} x {known[0]}: {each.cell[1]} x {each.cell[0]} "
-                        f"{its.median:.0f} s [{its.low:.0f}..{its.high:.0f}], was "
-                        f"{each.seconds:.0f} s, {each.error:+.0%}"
-                    )
-            of_program += some
-            if some:
-                regrets.append(regret(some, runs))
-        print(f"  {summary(of_program)}")
-        found += of_program
-    print(f"all: {summary(found)}; regret {np.median(regrets):.1%}, mean {np.mean(regrets):.1%}")
-    return int(not report(found, regrets, options.history))
-
-
-def summary(some: Sequence[Predicted]) -> str:
-    errors = np.abs([each.error for each in some])
-    inside = np.mean([each.is_inside for each in some])
-    widths = [each.candidate.seconds.high / each.candidate.seconds.low for each in some]
-    return (
-        f"{len(some)} predictions, median error {np.median(errors):.1%}, worst {errors.max():.0%}, "
-        f"{inside:.0%} inside, high / low {np.median(widths):.2f}"
+    write_table(options.out, options.programs)
+    known = set_rates()
+    runs = read_logged_runs(
+        options.out, [lab_catalog()], lambda log: read_event_log(local_log(log))
     )
-
-
-def report(found: Sequence[Predicted], regrets: Sequence[float], history: Path) -> bool:
-    """Print the claims, and add a line to the history if all cells exist; whether they hold."""
-    errors = np.abs([each.error for each in found])
+    for run in runs:
+        print(f"{run.application.name} on {_text(run)}: {run.application.seconds:.1f} s")
+    if options.verbose:
+        print_predictions(runs, known)
+    tested = judge_logged_runs(runs, known, "local")
+    print("\n".join(backtest_lines({1: tested})))
+    whole = summary("all", tested)
     figures = {
-        "median_error": float(np.median(errors)),
-        "worst_error": float(errors.max()),
-        "inside": float(np.mean([each.is_inside for each in found])),
-        "mean_regret": float(np.mean(regrets)),
+        "median_error": whole.median_error,
+        "worst_error": max(float(each.errors.max()) for each in tested),
+        "inside": whole.coverage,
+        "mean_regret": whole.regret_mean,
     }
+    complete = len(PROGRAMS) * len(CELLS) * (len(CELLS) - 1)
+    if whole.cells == complete:
+        add_to_history(options.history, figures)
+    else:
+        print(f"{whole.cells} of {complete} predictions")
+    return int(not report(figures))
+
+
+def report(figures: Mapping[str, float]) -> bool:
+    """Print which claims hold; whether all do."""
     holds = {
         "median_error": figures["median_error"] <= MEDIAN_ERROR,
         "worst_error": figures["worst_error"] <= WORST_ERROR,
@@ -235,13 +189,14 @@ def report(found: Sequence[Predicted], regrets: Sequence[float], history: Path) 
     }
     for name, value in figures.items():
         print(f"{'holds' if holds[name] else 'MISSED'}: {name} {value:.3f}")
-    complete = len(PROGRAMS) * len(TYPES) * len(NODES) * (len(TYPES) * len(NODES) - 1)
-    if len(found) == complete:
-        line = json.dumps({"version": __version__, **figures}) + "\n"
-        before = history.read_text() if history.exists() else ""
-        if line not in before:
-            history.write_text(before + line)
     return all(holds.values())
+
+
+def add_to_history(history: Path, figures: Mapping[str, float]) -> None:
+    line = json.dumps({"version": __version__, **figures}) + "\n"
+    before = history.read_text() if history.exists() else ""
+    if line not in before:
+        history.write_text(before + line)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.planning import BUILT_IN
+from tonnage.cli.options.planning import (
+    BUILT_IN,
+    CatalogNames,
+    load_catalogs,
+    load_profiles,
+)
 from tonnage.cli.options.types import Argument, Json, Option, Switch, whole_number
-from tonnage.cli.options.validate import usage_errors
+from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
@@ -30,9 +35,10 @@ def backtest(
         str,
         Argument(
             "RUNS",
-            "records: sorts whose set-up, time and cost are public; or a CSV file with a row for "
+            "records: sorts whose set-up, time and cost are public; a CSV file with a row for "
             "each run: job, machine_type, nodes, seconds; provider, framework, data_label, "
-            "data_bytes, price_hour, disks (local or volumes), outcome and repetition where known.",
+            "data_bytes, price_hour, disks (local or volumes), outcome and repetition where known; "
+            "or a directory of event logs with a file runs.csv: log, machine_type, nodes.",
         ),
     ],
     train: Annotated[
@@ -54,6 +60,23 @@ def backtest(
     strategies: Annotated[
         list[str] | None, Option("NAME...", "Only these strategies of the training sets.")
     ] = None,
+    catalog: CatalogNames = None,
+    profile: Annotated[
+        list[str] | None,
+        Option(
+            "NAME_OR_DIR...",
+            "Event logs: measured capacities of their machines. Default: "
+            f"{' and '.join(BUILT_IN)}.",
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        Option(
+            "objects|volumes|local",
+            "Event logs: where the input was. Default: as the logs say.",
+            flag="--from",
+        ),
+    ] = None,
     choose_next: Annotated[
         bool,
         Switch(
@@ -70,23 +93,29 @@ def backtest(
     Nothing is fitted to the times that are predicted.
 
     Of a table of runs, all but some of each job are hidden and predicted from those: other numbers
-    of machines, and other machine types; simpler laws predict them, too.
+    of machines, and other machine types; simpler laws predict them, too. Of a directory of event
+    logs, each run is planned from each other one of the same application.
 
     Examples:
         tonnage backtest records
         tonnage backtest runs.csv --train 1 3
         tonnage backtest runs.csv --next
+        tonnage backtest event-logs/
     """
+    of_logs = {"--catalog": catalog, "--profile": profile, "--from": from_}
+    of_tables = {
+        "--train": train,
+        "--training-sets": training_sets,
+        "--strategies": strategies,
+        "--next": choose_next,
+    }
+    if Path(runs).is_dir():
+        _refuse(of_tables, "a table of runs")
+        _backtest_logs(Path(runs), catalog, profile, from_, as_json)
+        return
+    _refuse(of_logs, "a directory of event logs")
     if runs == RECORDS:
-        given = {
-            "--train": train,
-            "--training-sets": training_sets,
-            "--strategies": strategies,
-            "--next": choose_next,
-        }
-        for flag, value in given.items():
-            if value:
-                raise core.UsageError(f"{flag} is for a table of runs; remove it")
+        _refuse(of_tables, "a table of runs")
         _backtest_records(as_json)
     elif strategies and training_sets is None:
         raise core.UsageError(
@@ -104,8 +133,14 @@ def backtest(
     else:
         raise core.UsageError(
             f"RUNS {runs} is not valid{formatting.did_you_mean(runs, [RECORDS])}; use {RECORDS}, "
-            "or a CSV file of runs"
+            "a CSV file of runs, or a directory of event logs"
         )
+
+
+def _refuse(given: Mapping[str, object], of: str) -> None:
+    for flag, value in given.items():
+        if value:
+            raise core.UsageError(f"{flag} is for {of}; remove it")
 
 
 def _catalogs() -> list[Catalog]:
@@ -125,6 +160,36 @@ def _backtest_records(as_json: bool) -> None:
     known = index_profiles([each for name in BUILT_IN for each in read_profiles(name)])
     found = [predict(each, catalogs, known) for each in published_sorts()]
     print_result(backtest_values(found), backtest_lines(found), as_json)
+
+
+def _backtest_logs(
+    directory: Path,
+    catalog_names: list[str] | None,
+    profile_names: list[str] | None,
+    read_from: str | None,
+    as_json: bool,
+) -> None:
+    from tonnage.base.records.location import LOCATIONS
+    from tonnage.catalog import CatalogError
+    from tonnage.cli.output.planning.backtest_runs import backtest_lines, backtest_values
+    from tonnage.measure.importers.metric import UnreadableFile
+    from tonnage.measure.importers.spark.log_files import local_log
+    from tonnage.measure.importers.spark.read import read_event_log
+    from tonnage.plan.backtest.logged_runs import judge_logged_runs, read_logged_runs
+
+    if read_from is not None:
+        refuse_unknown("--from", [read_from], LOCATIONS)
+    catalogs = load_catalogs(catalog_names) if catalog_names else _catalogs()
+    known = load_profiles(profile_names, catalogs)
+    with usage_errors(CatalogError, UnreadableFile, OSError):
+        runs = read_logged_runs(directory, catalogs, lambda log: read_event_log(local_log(log)))
+    tested = judge_logged_runs(runs, known, read_from)  # type: ignore[arg-type]
+    if not tested:
+        raise core.UsageError(
+            f"{directory}: no application has two runs of which one can be planned from the other, "
+            "so there is nothing to compare; tonnage plan LOG --now CLUSTER says why"
+        )
+    print_result(backtest_values({1: tested}), backtest_lines({1: tested}), as_json)
 
 
 def _table(
