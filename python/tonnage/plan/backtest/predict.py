@@ -3,17 +3,19 @@
 The plan has the record's machines, their number, and where its data was; the best layout of its
 disks is the planner's choice, unless the source states one. Times of records begin with running
 machines, so their start is not counted. What an engine's cores take is known only if they did not
-limit it.
+limit it, or if other runs of the same program are public: then the record is predicted from those.
 """
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import structs
 
 from tonnage.base.records.job import Job
+from tonnage.base.records.past_run import PastRun, PastRuns
 from tonnage.base.records.plan import Candidate, Range
-from tonnage.catalog import Catalog, Offer
+from tonnage.catalog import Catalog, Offer, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.backtest.published_sorts import (
@@ -21,10 +23,13 @@ from tonnage.plan.backtest.published_sorts import (
     LAYOUTS,
     LOCATIONS,
     MACHINES,
+    RUNS,
     WORKERS,
     Engine,
     PublishedSort,
 )
+from tonnage.plan.past_runs.planner import plan_past_runs
+from tonnage.plan.past_runs.run_table import read_runs
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
@@ -35,17 +40,8 @@ class Prediction:
 
     record: PublishedSort
     candidate: Candidate
-    engine: Engine
-
-    @property
-    def put_in(self) -> list[str]:
-        """What the plan was given besides the set-up, with its sources."""
-        stored = {self.record.read_from, self.record.written_to} & {"s3"}
-        requests = [self.engine.requests] if stored and self.engine.requests else []
-        machine = MACHINES.get(self.record.machine_type)
-        layout, workers = LAYOUTS.get(self.record.name), WORKERS.get(self.record.name)
-        facts = [each.source for each in (machine, layout, workers) if each]
-        return [f"cores did not limit it: {self.engine.cores}", *requests, *facts]
+    put_in: list[str]
+    """What the plan was given besides the set-up, with its sources."""
 
     @property
     def seconds_error(self) -> float:
@@ -81,6 +77,8 @@ def predict(
     catalog = _catalog(record, catalogs)
     if catalog is None:
         return Skipped(record, f"no catalog has its machines ({record.machine_type})")
+    if runs := RUNS.get(record.engine):
+        return _from_runs(record, catalog, runs)
     engine = ENGINES.get(record.engine)
     if engine is None:
         return Skipped(record, f"nobody published what {record.engine}'s cores take of a GB")
@@ -99,7 +97,45 @@ def predict(
     fitting = [each for each in made.candidates if not layout or layout.name == each.layout]
     if not fitting:
         return Skipped(record, "; ".join(dict.fromkeys(each.why for each in made.excluded)))
-    return Prediction(record, _with_all_paid(fitting[0], record.nodes), engine)
+    return Prediction(record, _with_all_paid(fitting[0], record.nodes), _put_in(record, engine))
+
+
+def _put_in(record: PublishedSort, engine: Engine) -> list[str]:
+    stored = {record.read_from, record.written_to} & {"s3"}
+    requests = [engine.requests] if stored and engine.requests else []
+    machine = MACHINES.get(record.machine_type)
+    layout, workers = LAYOUTS.get(record.name), WORKERS.get(record.name)
+    facts = [each.source for each in (machine, layout, workers) if each]
+    return [f"cores did not limit it: {engine.cores}", *requests, *facts]
+
+
+def _from_runs(record: PublishedSort, catalog: Catalog, table: Path) -> Prediction:
+    """From the other runs of the program on as much data; those of the record's own cluster are
+    hidden."""
+    hidden = record.machine_type, record.nodes
+    others = [
+        run
+        for run in read_runs(table)
+        if (run.machine_type, run.nodes) != hidden and run.data_bytes == record.bytes
+    ]
+    request = PlanRequest(
+        job=Job(name=record.engine, phases=[], room=[]),
+        size=record.bytes,
+        limits=Limits(min_nodes=record.nodes, max_nodes=record.nodes),
+        include=frozenset(["previous"]),
+    )
+    offers = _with_types(others, catalog)
+    made = plan_past_runs(request, PastRuns(job=others[0].name, runs=others), None, [offers])
+    (candidate,) = [each for each in made.candidates if each.offer == record.machine_type]
+    known = f"{len(others)} other runs of the program on as much data ({record.source})"
+    return Prediction(record, candidate, [known])
+
+
+def _with_types(runs: Sequence[PastRun], catalog: Catalog) -> Catalog:
+    """The catalog with the machine types of these runs, of which it has only the record's."""
+    whole = load_catalog(catalog.name)
+    types = {run.machine_type for run in runs} | {each.type for each in catalog.offers}
+    return structs.replace(whole, offers=tuple(each for each in whole.offers if each.type in types))
 
 
 def _with_all_paid(candidate: Candidate, nodes: int) -> Candidate:

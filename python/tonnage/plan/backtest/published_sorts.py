@@ -14,6 +14,8 @@ from tonnage.base.records.durability import Durability
 from tonnage.base.records.location import Location
 
 TABLE = Path(__file__).parent / "published_sorts.csv"
+RUNS: Mapping[str, Path] = {"Hadoop": Path(__file__).parent / "scout_terasort.csv"}
+"""Public runs of an engine's sort (`plan.past_runs.run_table`)."""
 LOCATIONS: Mapping[str, Location] = {"local": "local", "ebs": "volumes", "s3": "objects"}
 """The table's words; data elsewhere cannot be planned."""
 
