@@ -102,3 +102,12 @@ def test_the_arithmetic_is_explained() -> None:
         explained.candidate.phases[0].seconds
     )
     assert "longest task" in [term.resource for term in explained.terms]
+
+
+def test_skew_and_idle_slots_are_noted() -> None:
+    skewed = JobPhase(name="join", demands=[COMPUTING], longest_task_per_byte=3_000 / SIZE)
+    few = JobPhase(name="map", demands=[COMPUTING, WAITING], tasks=100)
+    one, two = planned(job(skewed), 20), planned(job(few), 20)
+    assert any("single long tasks" in note for note in one.notes)
+    assert any("1 of its phases have fewer tasks than the 160 vCPUs" in note for note in two.notes)
+    assert not any("tasks" in note for note in planned(job(few), 10).notes)

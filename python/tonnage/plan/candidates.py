@@ -27,6 +27,16 @@ from tonnage.plan.monte_carlo import Outcome, sample_outcome
 from tonnage.plan.resources.machines import Machine, network_caution
 from tonnage.plan.search import Limits, SearchResult, limit_excess
 
+NOTEWORTHY = 0.1
+"""A smaller share of the time is not worth a note."""
+OWN_CORES = (
+    "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast "
+    "as others measured cores of its type"
+)
+SEEN_CORES = (
+    "its cores did not run this job; core seconds are scaled from those that did, as fast as others "
+    "measured cores of both types"
+)
 NEARLY_FULL = 0.98
 """Above this share of the disks the file system's own space may be missing."""
 
@@ -73,6 +83,7 @@ def _candidate(
 ) -> Candidate:
     machine, demand = choice.machine, choice.group.demand
     needed, available = storage_fit(job, size, demand, machine, choice.nodes)
+    phases = [_phase(phase, terms, at) for phase, terms in outcome.phases]
     return Candidate(
         catalog=machine.catalog.name,
         provider=machine.offer.provider,
@@ -84,7 +95,7 @@ def _candidate(
         cost_usd=_range(outcome.usd_interval, outcome.cost_usd, at),
         usd_per_hour=float(outcome.usd_per_hour[at]),
         phases=[
-            *(_phase(phase, terms, at) for phase, terms in outcome.phases),
+            *phases,
             *_interruptions(float(outcome.interruption_seconds[at])),
         ],
         capacity=SpaceFit(needed_bytes=needed, have_bytes=available),
@@ -99,7 +110,8 @@ def _candidate(
         costs=[
             CostLine(item=item, usd=float(usd[at])) for item, usd in outcome.bill.items() if usd[at]
         ],
-        notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0),
+        notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0)
+        + _task_notes(phases, demand, machine, choice.nodes),
     )
 
 
@@ -143,10 +155,8 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
         notes.append("object storage was not measured; it is assumed to be as fast as the network")
     if "cores" in demand.advertised_resources:
-        notes.append(
-            "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, "
-            "as fast as others measured cores of its type"
-        )
+        seen = any(part.advertised == "cores" and part.resource == "cpu" for part in demand.parts)
+        notes.append(SEEN_CORES if seen else OWN_CORES)
     notes += machine.purchase_notes
     used = {term.resource_class for phase in demand.phases for term in phase.terms}
     caution = network_caution(machine.offer)
@@ -158,6 +168,29 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
         notes.append(f"its network is assumed to {demand.curve.assumption}")
     if demand.curve and (warning := demand.curve.warning(nodes)):
         notes.append(warning)
+    return notes
+
+
+def _task_notes(
+    phases: Sequence[PlannedPhase], demand: LayoutDemand, machine: Machine, nodes: int
+) -> list[str]:
+    """What of its time more machines do not shorten, and where they are idle."""
+    notes = []
+    whole = sum(phase.seconds for phase in phases)
+    skew = sum(phase.seconds for phase in phases if phase.bottleneck == "longest task")
+    if skew > NOTEWORTHY * whole:
+        notes.append(
+            f"{formatting.percent(skew / whole)} of the time is that of single long tasks, which "
+            "no number of machines shortens"
+        )
+    slots = nodes * float(machine.buckets["slots"].baseline) if "slots" in machine.buckets else 0.0
+    tasks = [term.tasks for phase in demand.phases for term in phase.terms if term.tasks]
+    few = sum(each < slots for each in tasks)
+    if few:
+        notes.append(
+            f"{few} of its phases have fewer tasks than the {formatting.count(round(slots))} vCPUs "
+            "of the cluster, so that some are idle"
+        )
     return notes
 
 

@@ -3,6 +3,9 @@
 
 const LOW = (1 - 0.9) / 2, HIGH = (1 + 0.9) / 2;
 const NEARLY_FULL = 0.98;
+
+/** A smaller share of the time is not worth a note. */
+const NOTEWORTHY = 0.1;
 const CLOSE = 1.02;
 
 /** The best number of nodes of each offer and layout, whatever its volumes; ties go to fewer. */
@@ -131,7 +134,9 @@ function candidateNotes(candidate, size, location) {
     found.push("object storage was not measured; it is assumed to be as fast as the network");
   }
   if (group.demand.advertised_resources.includes("cores")) {
-    found.push("its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast as others measured cores of its type");
+    found.push(parts.some((part) => part.advertised === "cores" && part.resource === "cpu")
+      ? "its cores did not run this job; core seconds are scaled from those that did, as fast as others measured cores of both types"
+      : "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast as others measured cores of its type");
   }
   for (const caution of machine.prices[group.purchase][4]) found.push(pageData.texts[caution]);
   if (group.demand.advertised_resources.includes("network") && machine.network_caution !== null) {
@@ -152,6 +157,21 @@ function candidateNotes(candidate, size, location) {
       : `error not estimable, ${randomDraws.unknown_error} is assumed`;
     found.push(`the network of ${nodes} nodes is extrapolated from at most ${largest} nodes, as nodes^-${curve.exponent.toFixed(2)} (${known})`);
   }
+  return [...found, ...taskNotes(candidate)];
+}
+
+/** What of its time more machines do not shorten, and where they are idle. */
+function taskNotes({ phases, choice: { group, machine, nodes } }) {
+  const found = [], own = phases.filter(({ name }) => name !== "interruptions");
+  const whole = own.reduce((sum, { seconds }) => sum + seconds, 0);
+  const skew = own.reduce((sum, { seconds, bottleneck }) => sum + (bottleneck === "longest task" ? seconds : 0), 0);
+  if (skew > NOTEWORTHY * whole) {
+    found.push(`${formatting.percent(skew / whole)} of the time is that of single long tasks, which no number of machines shortens`);
+  }
+  const slots = machine.buckets.slots ? nodes * machine.buckets.slots[0] : 0;
+  const tasks = group.demand.phases.flatMap((phase) => phase.terms.map((term) => term.tasks)).filter((each) => each);
+  const few = tasks.filter((each) => each < slots).length;
+  if (few) found.push(`${few} of its phases have fewer tasks than the ${formatting.count(Math.round(slots))} vCPUs of the cluster, so that some are idle`);
   return found;
 }
 
