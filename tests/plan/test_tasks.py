@@ -111,3 +111,10 @@ def test_skew_and_idle_slots_are_noted() -> None:
     assert any("single long tasks" in note for note in one.notes)
     assert any("1 of its phases have fewer tasks than the 160 vCPUs" in note for note in two.notes)
     assert not any("tasks" in note for note in planned(job(few), 10).notes)
+
+
+def test_how_runs_vary_is_in_the_interval_and_not_in_the_median() -> None:
+    phase = JobPhase(name="map", demands=[WAITING], fixed_seconds=100.0)
+    sure, unsure = (planned(replace(job(phase), spread=each), 10).seconds for each in (0.0, 0.1))
+    assert sure.low == sure.high == sure.median == unsure.median
+    assert unsure.high / unsure.low == pytest.approx(math.exp(2 * 1.645 * 0.1), rel=0.02)

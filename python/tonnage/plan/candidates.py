@@ -34,8 +34,8 @@ OWN_CORES = (
     "as others measured cores of its type"
 )
 SEEN_CORES = (
-    "its cores did not run this job; core seconds are scaled from those that did, as fast as others "
-    "measured cores of both types"
+    "its cores did not run this job; core seconds are scaled from those that did, as fast as "
+    "others measured cores of both types"
 )
 NEARLY_FULL = 0.98
 """Above this share of the disks the file system's own space may be missing."""

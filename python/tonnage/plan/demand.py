@@ -219,6 +219,8 @@ class LayoutDemand:
     """How this offer's own network was measured to scale."""
     calibration_match: CalibrationMatch = NO_MATCH
     """The runs that calibrate it."""
+    spread: float = 0.0
+    """Of the job's time beyond that of capacities (`Job.spread`)."""
     with_third_pass: "LayoutDemand | None" = None
     """The demand on machines with too little memory for two passes."""
 
@@ -374,6 +376,7 @@ def layout_demand(
         frozenset(advertised),
         laws.curve,
         calibration_match,
+        job.spread,
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.plan import BilledItem
+from tonnage.base.stats.distributions import normal_quantiles
 from tonnage.plan.capacity_samples import (
     CapacitySamples,
     MedianCapacity,
@@ -28,6 +29,8 @@ INTERVAL_RULE = (
     "the middle 90 % of 400 sampled clusters: the slowest node of each, with the uncertainty of "
     "its capacity sampled too"
 )
+RUNS_VARY = "how runs vary"
+"""The draws of how much longer or shorter a run takes than the same job usually does."""
 LOW, HIGH = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
 
 
@@ -155,7 +158,17 @@ def sampled_seconds(
         sampled_buckets(group, places, samples, clusters),
         interruptions_per_second=group.machines.interruptions_per_second[places],
     )
-    return np.asarray(work / cluster_sizes)
+    return np.asarray(work / cluster_sizes * how_runs_vary(group.demand.spread, samples, clusters))
+
+
+def how_runs_vary(
+    spread: float, samples: CapacitySamples, clusters: int | None = None
+) -> Array | float:
+    """How many times as long a run takes in each of the first so many clusters, or in all."""
+    if not spread:
+        return 1.0
+    drawn = normal_quantiles(samples.clusters.uniform(RUNS_VARY)[:clusters, None])
+    return np.asarray(np.exp(spread * drawn))
 
 
 def _interval(drawn: Array, median_seconds: Array) -> Array:

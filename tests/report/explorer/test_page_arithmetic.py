@@ -156,6 +156,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "advertised_resources": "advertised_resources",
         "measured_curve": "uses_measured_curve",
         "calibration_match": "calibrated",
+        "spread": "spread",
         "with_third_pass": "- a demand of its own, which the group names",
     },
     OfferGroup: {
@@ -247,6 +248,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "least_memory_bytes": "- the page gets plannable groups alone",
         "least_memory_per_vcpu": "- the page gets plannable groups alone",
         "core_speed": "- in the demands",
+        "spread": "- in the demands",
         "seen_bytes": "seen_bytes",
         "divisible": "divisible",
         "settings": "- in the demands' calibration and the notes",
@@ -705,6 +707,7 @@ JOB_OF_TASKS = Job(
     ],
     room=[],
     core_speed=0.7,
+    spread=0.2,
 )
 ODD_JOB = Job(
     name="odd",

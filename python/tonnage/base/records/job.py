@@ -16,6 +16,7 @@ from tonnage.base.records.base import (
     PositiveCount,
     Record,
     Seconds,
+    Spread,
     Struct,
 )
 from tonnage.base.records.durability import EARLIER_VOLUMES, Durability
@@ -130,6 +131,9 @@ class Job(Record, frozen=True, kw_only=True):
     core_speed: Annotated[float, Meta(ge=1e-3, le=1e3)] | None = None
     """How much a vCPU does where its core seconds were seen, in cores of the reference; ``None``:
     unknown, so that all vCPUs count as equal."""
+    spread: Spread = 0.0
+    """Of the logarithm of its time, beyond that of capacities: how runs vary, and how far a job is
+    from what is known of its demands."""
     settings: dict[str, Number | str | bool] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability, locations."""
 

@@ -27,6 +27,7 @@ from tonnage.base.records.application import Application, ApplicationStage
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
 from tonnage.base.records.location import Location
 from tonnage.model.jobs.locations import READS, SPACES, WRITES
+from tonnage.model.past_runs.misfit import MISFIT
 
 DRIVER = "driver"
 WARM_UP = "warm-up"
@@ -91,6 +92,7 @@ def application_job(
         least_memory_per_vcpu=_memory_per_vcpu(application),
         seen_bytes=size,
         core_speed=core_speed,
+        spread=math.hypot(MISFIT.spread, MISFIT.noise),
         settings={
             "from": read,
             "to": written,

@@ -49,7 +49,7 @@ class KnownRuns:
             np.zeros((len(clusters), len(self.job.parameters))),
         )
         return predict(
-            *join_runs(self.job, self._known()),
+            *join_runs(self.job, self._runs_to_learn()),
             targets,
             self.machines.families,
             prior=self._prior(),
@@ -64,7 +64,7 @@ class KnownRuns:
             self.past.cached_bytes / MEMORY_FOR_DATA, spread=MEMORY_SPREAD
         )
 
-    def _known(self) -> list[tuple[RunsOfJob, int]]:
+    def _runs_to_learn(self) -> list[tuple[RunsOfJob, int]]:
         """The runs to learn from, those of the job first."""
         others = [each for name, each in self.jobs.items() if name != self.past.job]
         some = [

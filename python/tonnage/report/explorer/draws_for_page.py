@@ -14,6 +14,7 @@ from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats import distributions
 from tonnage.model.profiles.network_scaling import UNKNOWN_ERROR
 from tonnage.model.slowest_node import FEW, ClusterDraws, fleet_freedom
+from tonnage.plan.monte_carlo import RUNS_VARY
 from tonnage.plan.search import UNMEASURED_CREDIT
 
 
@@ -21,7 +22,7 @@ def random_draws(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
     """Draws by name, gamma quantiles by shape, the normal's polynomials, and assumptions."""
     clusters = ClusterDraws()
     even = (np.arange(clusters.count) + 0.5) / clusters.count
-    dice, shapes = {"fleet", "fleet spread", "curve", UNMEASURED_CREDIT}, set()
+    dice, shapes = {"fleet", "fleet spread", "curve", UNMEASURED_CREDIT, RUNS_VARY}, set()
     for law in laws:
         dice |= set(_dice(law))
         shapes |= set(_shapes(law))

@@ -199,6 +199,7 @@ class _Tables:
                 "phases": [self._phase(each) for each in demand.phases],
                 "advertised_resources": sorted(demand.advertised_resources),
                 "evidence": demand.evidence,
+                "spread": demand.spread,
                 "uses_measured_curve": demand.measured_curve is not None
                 and demand.curve is demand.measured_curve,
                 "calibrated": runs and to_builtins(runs),

@@ -84,6 +84,7 @@ function withIntervals(candidate, { size, location }, deadline) {
   const spent = jobWork(
     allocate(group.demand, CLUSTERS, Float64Array), group.demand, givens, nodes, sampledBuckets(machine),
     interruptionsOf(machine, group.purchase));
+  if (group.demand.spread) normals("how runs vary").forEach((drawn, at) => { spent[at] *= Math.exp(group.demand.spread * drawn); });
   const took = spent.map((each) => each / count);
   const volumeUsd = new Float64Array(CLUSTERS).fill(group.volumes ? group.volumes.usdPerHour(count) : 0);
   const [usual, lowest, highest] = machine.prices[group.purchase];
