@@ -25,6 +25,8 @@ import numpy.typing as npt
 from tonnage.model.past_runs.clusters import REFERENCE, Clusters, Floats
 
 STEEPEST = 50.0
+START_POWER = 0.5
+"""By which power of its size a job's start grows, between no growth and its full share."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,13 @@ class Demands:
         return Demands(*(getattr(self, each.name)[where] for each in fields(self)))
 
     def of_scale(self, log_scale: float) -> "Demands":
-        """Of a job that is larger by this logarithm: coordination and start are then smaller shares
-        of it, as they are with more input."""
-        smaller = np.exp((self.coordination_power - 1) * log_scale)
+        """Of a job that is larger by this logarithm than those of the prior: coordination and the
+        start are then smaller shares of it."""
+        coordination = np.exp((self.coordination_power - 1) * log_scale)
         return replace(
-            self, coordination=self.coordination * smaller, start=self.start * np.exp(-log_scale)
+            self,
+            coordination=self.coordination * coordination,
+            start=self.start * np.exp((START_POWER - 1) * log_scale),
         )
 
 
