@@ -12,7 +12,7 @@ from tonnage.base.records.application import Application
 from tonnage.base.records.application_analysis import AnalysedPhase, ApplicationAnalysis, Limit
 from tonnage.model.jobs.application import StagesAtOnce, join_alike, phases_of, slots_of
 from tonnage.model.jobs.application_findings import application_findings
-from tonnage.model.jobs.core_time import core_uses, tail_seconds
+from tonnage.model.jobs.core_time import core_uses, phase_cores, tail_seconds
 
 MOST_PHASES = 20
 MOSTLY = 0.5
@@ -21,8 +21,8 @@ MOSTLY = 0.5
 def analyse_application(application: Application) -> ApplicationAnalysis:
     slots = slots_of(application)
     phases = phases_of(application)
-    alike = join_alike(phases, MOST_PHASES)
-    uses = core_uses(application, phases, slots)
+    cores = phase_cores(application, phases)
+    uses = core_uses(application, cores, slots)
     stage_seconds = covered_seconds(phases)
     return ApplicationAnalysis(
         application=application,
@@ -31,8 +31,8 @@ def analyse_application(application: Application) -> ApplicationAnalysis:
         core_seconds=application.core_seconds or None,
         stage_seconds=stage_seconds,
         uses=uses,
-        phases=[_analysed(each, slots) for each in alike],
-        findings=application_findings(application, alike, slots, uses, stage_seconds),
+        phases=[_analysed(each, slots) for each in join_alike(phases, MOST_PHASES)],
+        findings=application_findings(application, cores, slots, uses, stage_seconds),
     )
 
 

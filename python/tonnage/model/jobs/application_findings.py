@@ -7,13 +7,14 @@ What several findings could save may be the same core seconds, so they do not ad
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tonnage.base import formatting
 from tonnage.base.records.application import Application, ApplicationStage
-from tonnage.base.records.application_analysis import CoreUse
+from tonnage.base.records.application_analysis import CoreUse, CoreUseKind
 from tonnage.base.records.finding import Finding
-from tonnage.model.jobs.application import PhaseSeconds, StagesAtOnce, cores_of_task, is_skewed
-from tonnage.model.jobs.core_time import tail_seconds, task_time
+from tonnage.model.jobs.application import StagesAtOnce, cores_of_task, is_skewed
+from tonnage.model.jobs.core_time import PhaseCores, idle_parts, task_time
 
 MOST = 5
 LEAST_SHARE = 0.02
@@ -28,7 +29,7 @@ SLOW = 2.0
 
 def application_findings(
     application: Application,
-    phases: Sequence[StagesAtOnce],
+    phases: Sequence[PhaseCores],
     slots: int,
     uses: Sequence[CoreUse],
     stage_seconds: float,
@@ -39,7 +40,7 @@ def application_findings(
         phases,
         slots,
         {each.kind: each.core_seconds for each in uses},
-        max(application.seconds - stage_seconds, 0.0),
+        stage_seconds,
     )
     total = application.core_seconds or sum(each.core_seconds for each in uses)
     savings = [saving for find in FINDERS if (saving := find(run)) is not None]
@@ -48,15 +49,23 @@ def application_findings(
     return [each.to_finding(run) for each in first]
 
 
+class _IdleTime(NamedTuple):
+    """A phase in which slots were idle."""
+
+    phase: StagesAtOnce
+    seconds: float
+    core_seconds: float
+
+
 @dataclass(frozen=True)
 class _Run:
     """An application with what was computed of it."""
 
     application: Application
-    phases: Sequence[StagesAtOnce]
+    phases: Sequence[PhaseCores]
     slots: int
     used: dict[str, float]
-    seconds_without_stage: float
+    stage_seconds: float
 
     @property
     def cores_of_task(self) -> int:
@@ -69,15 +78,28 @@ class _Run:
     def share_of_tasks(self, core_seconds: float) -> str:
         return formatting.percent(core_seconds / self.cores_of_task / self.task_seconds)
 
-    def saved_by_phase(
-        self, saved: Callable[[StagesAtOnce, PhaseSeconds], float]
-    ) -> list[tuple[StagesAtOnce, float]]:
-        """Phases with the core seconds that a change could save in them, the most first."""
-        found = [
-            (phase, self.cores_of_task * saved(phase, phase.split_seconds(self.slots)))
-            for phase in self.phases
-        ]
-        return sorted((each for each in found if each[1] > 0), key=lambda each: -each[1])
+    @property
+    def mean_cores(self) -> float:
+        """How many cores there were on average while stages ran."""
+        capacities = [each.capacity or 0.0 for each in self.phases]
+        if sum(capacities) and self.stage_seconds:
+            return sum(capacities) / self.stage_seconds
+        return self.slots * self.cores_of_task
+
+    def idle_by_phase(
+        self, kind: CoreUseKind, of: Callable[[StagesAtOnce], bool]
+    ) -> list[_IdleTime]:
+        """Phases in which cores were idle for this reason, the most first."""
+        found = []
+        for each in self.phases:
+            core_seconds = idle_parts(each, self.slots, self.cores_of_task).get(kind, 0.0)
+            if core_seconds > 0 and of(each.phase):
+                share = core_seconds / each.capacity if each.capacity else 0.0
+                seconds = share * each.phase.seconds
+                if not each.capacity:
+                    seconds = core_seconds / self.slots / self.cores_of_task
+                found.append(_IdleTime(each.phase, seconds, core_seconds))
+        return sorted(found, key=lambda each: -each.core_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +113,10 @@ class _Saving:
     formula: str
     core_seconds: float
     seconds: float | None = None
-    """Of the run's time; ``None``: all slots share the core seconds."""
+    """Of the run's time; ``None``: all cores share the core seconds."""
 
     def to_finding(self, run: _Run) -> Finding:
-        shared = self.core_seconds / run.slots / run.cores_of_task
+        shared = self.core_seconds / run.mean_cores
         return Finding(
             name=self.name,
             fact=self.fact,
@@ -107,13 +129,12 @@ class _Saving:
 
 
 def _uneven_data(run: _Run) -> _Saving | None:
-    def saved(phase: StagesAtOnce, terms: PhaseSeconds) -> float:
-        return (terms.longest_task - terms.waves) * run.slots
-
-    found = run.saved_by_phase(saved)
+    found = run.idle_by_phase("last tasks", lambda phase: phase.is_skewed)
     if not found:
         return None
-    stage = max(filter(is_skewed, found[0][0].stages), key=lambda each: each.longest_task_seconds)
+    stage = max(
+        filter(is_skewed, found[0].phase.stages), key=lambda each: each.longest_task_seconds
+    )
     mean = _task_bytes(stage) / max(stage.tasks, 1)
     return _Saving(
         name="Uneven data",
@@ -127,22 +148,20 @@ def _uneven_data(run: _Run) -> _Saving | None:
             "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes",
             "spark.sql.adaptive.skewJoin.skewedPartitionFactor",
         ],
-        formula="slots x (longest task - the slots' tasks in whole waves)",
-        core_seconds=sum(each for _, each in found),
+        formula="idle slots while these phases' longest tasks ran on",
+        core_seconds=sum(each.core_seconds for each in found),
+        seconds=sum(each.seconds for each in found),
     )
 
 
 def _slow_tasks(run: _Run) -> _Saving | None:
-    def saved(phase: StagesAtOnce, terms: PhaseSeconds) -> float:
-        is_slow = any(
-            each.longest_task_seconds > SLOW * each.median_task_seconds for each in phase.stages
-        )
-        return tail_seconds(phase, terms) * run.slots if is_slow else 0.0
-
-    found = run.saved_by_phase(saved)
+    found = run.idle_by_phase(
+        "last tasks", lambda phase: not phase.is_skewed and any(map(_has_slow_task, phase.stages))
+    )
     if not found:
         return None
-    stage = max(found[0][0].stages, key=lambda each: each.longest_task_seconds)
+    slow = filter(_has_slow_task, found[0].phase.stages)
+    stage = max(slow, key=lambda each: each.longest_task_seconds)
     return _Saving(
         name="A task that takes longer than others",
         fact=f"{_longest_task(stage)} It did not read much more than others.",
@@ -150,19 +169,17 @@ def _slow_tasks(run: _Run) -> _Saving | None:
         "start a second copy of such tasks), or its rows need more work (then divide them among "
         "more tasks).",
         settings=["spark.speculation", *_partition_settings(stage)],
-        formula="slots x (longest task - the slots' tasks), up to the phase's time",
-        core_seconds=sum(each for _, each in found),
+        formula="idle slots while these phases' longest tasks ran on",
+        core_seconds=sum(each.core_seconds for each in found),
+        seconds=sum(each.seconds for each in found),
     )
 
 
 def _few_tasks(run: _Run) -> _Saving | None:
-    def saved(phase: StagesAtOnce, terms: PhaseSeconds) -> float:
-        return 0.0 if phase.is_skewed else (terms.waves - terms.evenly) * run.slots
-
-    found = run.saved_by_phase(saved)
+    found = run.idle_by_phase("too few tasks", lambda _: True)
     if not found:
         return None
-    phase = found[0][0]
+    phase = found[0].phase
     stage = max(phase.stages, key=lambda each: each.task_seconds)
     return _Saving(
         name="Too few tasks for the slots",
@@ -171,24 +188,17 @@ def _few_tasks(run: _Run) -> _Saving | None:
         change=f"Make {MANY_TASKS} to 3 times as many tasks as slots, or a multiple of the slots; "
         "or run on fewer cores, which costs less and may take as long.",
         settings=[*_partition_settings(stage), "spark.dynamicAllocation.maxExecutors"],
-        formula="slots x (the slots' tasks in whole waves - an even division of the same work)",
-        core_seconds=sum(each for _, each in found),
+        formula="idle slots, as the phases' tasks did not fill waves of all slots",
+        core_seconds=sum(each.core_seconds for each in found),
+        seconds=sum(each.seconds for each in found),
     )
 
 
 def _short_tasks(run: _Run) -> _Saving | None:
-    def saved(phase: StagesAtOnce, terms: PhaseSeconds) -> float:
-        are_short = all(each.median_task_seconds < SHORT_TASK_SECONDS for each in phase.stages)
-        if not are_short or phase.tasks < MANY_TASKS * run.slots:
-            return 0.0
-        return terms.fixed * run.slots + sum(each.deserialize_seconds for each in phase.stages)
-
-    found = run.saved_by_phase(saved)
+    found = [each for each in run.phases if _has_short_tasks(each.phase, run.slots)]
     if not found:
         return None
-    core_seconds = sum(each for _, each in found)
-    phase = found[0][0]
-    stage = max(phase.stages, key=lambda each: each.tasks)
+    stage = max((one for each in found for one in each.phase.stages), key=lambda one: one.tasks)
     return _Saving(
         name="Many short tasks",
         fact=f"Half of the {formatting.several(stage.tasks, 'task')} of stage {stage.id} took less "
@@ -196,9 +206,17 @@ def _short_tasks(run: _Run) -> _Saving | None:
         "of each.",
         change="Make fewer and larger tasks.",
         settings=_partition_settings(stage),
-        formula="what these phases took beyond their tasks, and the loading of the tasks",
-        core_seconds=core_seconds,
+        formula="idle slots, launching and loading tasks, and sending results, while they ran",
+        core_seconds=sum(
+            (each.idle or 0.0) + each.busy["loading of tasks"] + each.busy["launch and results"]
+            for each in found
+        ),
     )
+
+
+def _has_short_tasks(phase: StagesAtOnce, slots: int) -> bool:
+    are_short = all(each.median_task_seconds < SHORT_TASK_SECONDS for each in phase.stages)
+    return are_short and phase.tasks >= MANY_TASKS * slots
 
 
 def _spill(run: _Run) -> _Saving | None:
@@ -308,7 +326,8 @@ def _lost_tasks(run: _Run) -> _Saving | None:
 
 
 def _driver_alone(run: _Run) -> _Saving | None:
-    stages, seconds = run.application.stages, run.seconds_without_stage
+    stages = run.application.stages
+    seconds = max(run.application.seconds - run.stage_seconds, 0.0)
     first = min(each.began_seconds for each in stages)
     return _Saving(
         name="Executors without work",
@@ -365,6 +384,10 @@ def _is_sql(operators: Iterable[str]) -> bool:
 def _task_bytes(stage: ApplicationStage) -> int:
     shuffled = stage.shuffle_remote_bytes + stage.shuffle_local_bytes
     return sum(stage.read_bytes.values()) + shuffled
+
+
+def _has_slow_task(stage: ApplicationStage) -> bool:
+    return stage.longest_task_seconds > SLOW * stage.median_task_seconds
 
 
 def _longest_task(stage: ApplicationStage) -> str:

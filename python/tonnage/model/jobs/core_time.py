@@ -4,13 +4,14 @@ A task's time is its counters (blocked time: Ousterhout et al., Making Sense of 
 Analytics Frameworks, NSDI 2015). Counters overlap: a pause of the garbage collector may fall into a
 wait for data. So each is counted up to what the ones before it have left of the stage's time.
 
-Idle slots are split by the same terms as in `model.jobs.application`: what the waves or the longest
-task of a phase took beyond an even division is for lack of tasks or for the last ones, and the rest
-lies between tasks, in which they start, end and are scheduled.
+Idle slots are split by the same terms as in `model.jobs.application`: what whole waves of a phase's
+tasks take beyond an even division is for lack of tasks, what its longest task takes beyond these is
+for the last ones, and the rest lies between tasks, in which they start, end and are scheduled.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,45 +31,66 @@ FORMULAS: dict[CoreUseKind, str] = {
     "other waits": "rest of the tasks' time: input, output, locks, cores that others used",
     "lost tasks": "durations of tasks that failed or were killed",
     "no stage": "executors' cores x time in which no stage ran",
-    "too few tasks": "slots that had no task while a phase's tasks ran",
-    "last tasks": "slots that had ended their tasks while a phase's last ones ran",
+    "too few tasks": "slots without a task, as a phase's tasks did not fill waves of all slots",
+    "last tasks": "slots that were done while a phase's longest task ran on",
     "between tasks": "rest of the slots' time: starting, scheduling and ending tasks and stages",
 }
 COUNTED = ("computing", "shuffle fetch", "no stage")
 """What the log's counters give as it is; all others are estimates or bounds."""
 
 
-def core_uses(
-    application: Application, phases: Sequence[StagesAtOnce], slots: int
-) -> list[CoreUse]:
-    """Split the core seconds of an application.
+@dataclass(frozen=True)
+class PhaseCores:
+    """What the cores of executors did while a phase ran."""
 
-    Args:
-        application: The run.
-        phases: Its phases, in order of time, each once.
-        slots: How many tasks could run at once.
+    phase: StagesAtOnce
+    busy: dict[CoreUseKind, float]
+    """Core seconds that tasks held."""
+    capacity: float | None
+    """Core seconds that there were; ``None`` if the log does not report the executors' cores."""
 
-    Without the executors' cores, only the time of tasks is known.
-    """
-    spent: dict[CoreUseKind, float] = dict.fromkeys(FORMULAS, 0.0)
-    cores = None if not application.core_seconds else CoresOverTime(application)
+    @property
+    def idle(self) -> float | None:
+        if self.capacity is None:
+            return None
+        return max(self.capacity - sum(self.busy.values()), 0.0)
+
+
+def phase_cores(application: Application, phases: Sequence[StagesAtOnce]) -> list[PhaseCores]:
+    """For each phase, in order of time; the time of two that overlap a little is the first's."""
+    cores = CoresOverTime(application) if application.core_seconds else None
     held = cores_of_task(application)
-    in_stages, until = 0.0, 0.0
+    found, until = [], 0.0
     for phase in phases:
         busy: dict[CoreUseKind, float] = dict.fromkeys(FORMULAS, 0.0)
         for stage in phase.stages:
             for kind, seconds in task_time(stage).items():
                 busy[kind] += held * seconds
-        _add(spent, busy)
-        if cores is None:
-            continue
         begin = max(min(each.began_seconds for each in phase.stages), until)
         until = max(max(each.began_seconds + each.seconds for each in phase.stages), until)
-        capacity = cores.core_seconds(begin, until)
-        in_stages += capacity
-        _add(spent, _idle_time(phase, slots, max(capacity - sum(busy.values()), 0.0)))
-    if cores is not None:
-        spent["no stage"] = max((application.core_seconds or 0.0) - in_stages, 0.0)
+        capacity = None if cores is None else cores.core_seconds(begin, until)
+        found.append(PhaseCores(phase, busy, capacity))
+    return found
+
+
+def core_uses(application: Application, phases: Sequence[PhaseCores], slots: int) -> list[CoreUse]:
+    """Split the core seconds of an application.
+
+    Args:
+        application: The run.
+        phases: Its phases with their cores, in order of time, each once.
+        slots: How many tasks could run at once.
+
+    Without the executors' cores, only the time of tasks is known.
+    """
+    spent: dict[CoreUseKind, float] = dict.fromkeys(FORMULAS, 0.0)
+    for each in phases:
+        _add(spent, each.busy)
+        if each.idle is not None:
+            _add(spent, idle_parts(each, slots, cores_of_task(application)))
+    if application.core_seconds:
+        in_phases = sum(each.capacity or 0.0 for each in phases)
+        spent["no stage"] = max(application.core_seconds - in_phases, 0.0)
     return [
         CoreUse(
             kind=kind,
@@ -108,22 +130,25 @@ def task_time(stage: ApplicationStage) -> dict[CoreUseKind, float]:
     return found
 
 
-def _idle_time(phase: StagesAtOnce, slots: int, idle: float) -> dict[CoreUseKind, float]:
-    """Split a phase's idle core seconds by the terms that make up its time."""
-    terms = phase.split_seconds(slots)
-    tail = tail_seconds(phase, terms)
-    longest = max(terms.waves, terms.longest_task)
-    uneven = (max(longest - terms.evenly, 0.0) + tail) * slots
-    unused = min(max(slots - phase.tasks, 0) * (longest + tail), uneven)
-    weights: dict[CoreUseKind, float] = {
-        "too few tasks": unused,
-        "last tasks": uneven - unused,
-        "between tasks": (terms.fixed - tail) * slots,
+def idle_parts(cores: PhaseCores, slots: int, cores_of_task: int) -> dict[CoreUseKind, float]:
+    """Split a phase's idle core seconds by the terms that make up its time.
+
+    Without the executors' cores, they are those that the terms leave of the slots' time.
+    """
+    terms = cores.phase.split_seconds(slots)
+    tail = tail_seconds(cores.phase, terms)
+    seconds: dict[CoreUseKind, float] = {
+        "too few tasks": max(terms.waves - terms.evenly, 0.0),
+        "last tasks": max(terms.longest_task - terms.waves, 0.0) + tail,
+        "between tasks": terms.fixed - tail,
     }
+    weights = {kind: each * slots * cores_of_task for kind, each in seconds.items()}
     total = sum(weights.values())
+    if cores.idle is None:
+        return weights
     if not total:
-        return {"between tasks": idle}
-    return {kind: idle * weight / total for kind, weight in weights.items()}
+        return {"between tasks": cores.idle}
+    return {kind: cores.idle * weight / total for kind, weight in weights.items()}
 
 
 def tail_seconds(phase: StagesAtOnce, terms: PhaseSeconds) -> float:
