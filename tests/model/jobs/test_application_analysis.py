@@ -224,6 +224,13 @@ def test_one_stage_of_no_seconds() -> None:
     assert len(analysis.phases) == 1
 
 
+IDLE_FINDINGS = {
+    "Too few tasks for the slots": ["too few tasks"],
+    "A task that takes longer than others": ["last tasks"],
+    "Uneven data": ["last tasks"],
+    "Executors without work": ["no stage"],
+}
+"""Findings of idle cores, and the kinds of core time that they can save no more than."""
 amounts = st.floats(0, 1000, allow_nan=False)
 
 
@@ -261,6 +268,10 @@ def test_core_seconds_add_up_whatever_the_log_has(one: Application) -> None:
     assert total <= (analysis.core_seconds or 0.0) + in_tasks + lost + 1e-6
     assert analysis.stage_seconds <= one.seconds + 1e-9
     assert all(each.core_seconds > 0 for each in analysis.findings) and len(analysis.findings) <= 5
+    idle = {each.kind: each.core_seconds for each in analysis.uses}
+    for name, kinds in IDLE_FINDINGS.items():
+        saved = sum(each.core_seconds or 0.0 for each in analysis.findings if each.name == name)
+        assert saved <= sum(idle.get(kind, 0.0) for kind in kinds) + 1e-6
     assert ApplicationAnalysis.from_json(analysis.to_json()) == analysis
 
 

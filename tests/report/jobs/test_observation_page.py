@@ -131,6 +131,14 @@ def test_report_of_an_observation_or_its_job(tonnage: Tonnage, observed: Path) -
         assert "chart-cores" in (observed / "page.html").read_text()
 
 
+def test_report_of_the_job_of_imported_files(tonnage: Tonnage, observed: Path) -> None:
+    (observed / "out" / "observation.json").rename(observed / "out" / "night-observation.json")
+    (observed / "out" / "job.json").rename(observed / "out" / "night.json")
+    command = ("report", "out/night.json", "--output", "page.html")
+    done = tonnage.run(*command, cwd=observed, check=True)
+    assert "phase-2: 2.9 s, limited by the disk, reading and writing" in done.stdout
+
+
 def test_a_job_without_its_record_says_what_to_give(tonnage: Tonnage, observed: Path) -> None:
     (observed / "out" / "observation.json").unlink()
     job = json.loads((observed / "out" / "job.json").read_text())

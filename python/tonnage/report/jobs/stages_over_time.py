@@ -26,6 +26,7 @@ MOST_BELOW = 4
 """Stages of a lane that are drawn below each other; more share the last place."""
 NARROW = 1 / 2000
 """Of the time; about half a pixel."""
+FEW_BARS = 10
 MOST_STEPS = 1000
 GAP_COLOUR = "--notice"
 
@@ -154,7 +155,8 @@ def _bars(bars: Sequence[_Bar], middle: float, height: float, phase: AnalysedPha
         "hovertemplate": "%{customdata}<extra></extra>",
         "marker": {
             "color": COLOURS_OF_LIMITS[phase.limit],
-            "line": {"color": "--card", "width": 0.5},
+            # Between a few; among many, borders would be most of what is drawn.
+            "line": {"color": "--card", "width": 0.5 if len(bars) <= FEW_BARS else 0},
         },
     }
 
