@@ -26,6 +26,8 @@ MOST_BELOW = 4
 """Stages of a lane that are drawn below each other; more share the last place."""
 NARROW = 1 / 2000
 """Of the time; about half a pixel."""
+VISIBLE_GAP = 1 / 500
+"""Of the time; about two pixels."""
 FEW_BARS = 10
 MOST_STEPS = 1000
 GAP_COLOUR = "--notice"
@@ -283,7 +285,7 @@ def _gaps(analysis: ApplicationAnalysis, until: float) -> list[tuple[float, floa
         gaps.append((covered, stage.began_seconds))
         covered = max(covered, stage.began_seconds + stage.seconds)
     gaps.append((covered, until))
-    return [(begin, end) for begin, end in gaps if end - begin > NARROW * until]
+    return [(begin, end) for begin, end in gaps if end - begin > VISIBLE_GAP * until]
 
 
 def _until(analysis: ApplicationAnalysis) -> float:
