@@ -57,10 +57,12 @@ def _finding(bottleneck: str, phases: Sequence[ObservedPhase]) -> Finding:
     )
     of = formatting.listing(formatting.phase(each.name) for each in phases)
     during = "in" if is_waiting else ""
+    together = " together" if len(phases) > 1 else ""
     words = " ".join(filter(None, [fact, during, of]))
     return Finding(
         name="Waits" if is_waiting else formatting.sentence(formatting.resource(bottleneck))[:-1],
-        fact=f"{words}, {formatting.duration(seconds)} together. In {longest.name}: {longest.why}.",
+        fact=f"{words}, {formatting.duration(seconds)}{together}. In {longest.name}: "
+        f"{longest.why}.",
         change=CHANGES.get(bottleneck, "Use more or a faster one of this resource."),
         settings=[],
         core_seconds=None,

@@ -307,7 +307,7 @@ def _chart(
 
 
 def _circumstances(observation: Observation) -> Html:
-    notes = [tag("li", formatting.sentence(note)) for note in observation.notes]
+    notes = [tag("li", f"{note}.") for note in observation.notes]  # Some begin with a node's name.
     parts: list[Child] = [
         tag("h3", "Notes"),
         tag("ul", *notes, class_="warnings") if notes else tag("p", "None."),
