@@ -54,9 +54,9 @@ from tonnage.provision.lab.config import parse
 
 HERE = Path(__file__).resolve().parent
 TYPES = (
-    Type("a", disk=60, link=40, cores=0.40, memory=2048, usd=1.00),
-    Type("b", disk=25, link=60, cores=0.45, memory=1536, usd=0.95),
-    Type("c", disk=120, link=12, cores=0.30, memory=3072, usd=0.85),
+    Type("a", disk=60, link=40, cores=0.30, memory=2048, usd=1.00),
+    Type("b", disk=25, link=60, cores=0.35, memory=1536, usd=0.95),
+    Type("c", disk=120, link=12, cores=0.25, memory=3072, usd=0.85),
 )
 NODES = (2, 4)
 CELLS = [(kind.name, nodes) for kind, nodes in itertools.product(TYPES, NODES)]

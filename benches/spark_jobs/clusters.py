@@ -27,6 +27,9 @@ LAB = "spark-jobs"
 DRIVER = "driver"
 PORT = 7077
 START_SECONDS, RUN_SECONDS = 60, 900
+DRIVER_CORES = 0.5
+"""With four machines of any type no more than this machine's two cores, so that none waits for
+another."""
 HEAP_SHARE = 0.5
 """Of a machine's memory; the rest is for the JVM itself, the worker, and the page cache."""
 
@@ -59,7 +62,7 @@ class Type:
 
 def lab_text(types: list[Type], count: int) -> str:
     head = f'[lab]\nname = "{LAB}"\n'
-    driver = f'[[machine]]\ntype = "{DRIVER}"\nprice_usd_per_hour = 1\n'
+    driver = f'[[machine]]\ntype = "{DRIVER}"\nprice_usd_per_hour = 1\ncpus = {DRIVER_CORES}\n'
     return head + "".join(each.text(count) for each in types) + driver
 
 
