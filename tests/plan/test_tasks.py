@@ -118,3 +118,11 @@ def test_how_runs_vary_is_in_the_interval_and_not_in_the_median() -> None:
     sure, unsure = (planned(replace(job(phase), spread=each), 10).seconds for each in (0.0, 0.1))
     assert sure.low == sure.high == sure.median == unsure.median
     assert unsure.high / unsure.low == pytest.approx(math.exp(2 * 1.645 * 0.1), rel=0.02)
+
+
+def test_warm_up_does_not_grow_with_the_data_or_the_nodes() -> None:
+    phase = JobPhase(name="warm-up", demands=[], warm_up_seconds=30.0)
+    for nodes in (1, 20):
+        candidate = planned(job(phase), nodes)
+        assert candidate.phases[0].bottleneck == "warm-up"
+        assert candidate.seconds.median == pytest.approx(30.0)

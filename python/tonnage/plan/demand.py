@@ -24,7 +24,7 @@ longest (Graham, Bounds on Multiprocessing Timing Anomalies, 1969):
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -57,7 +57,7 @@ from tonnage.plan.resources.object_store import (
 
 ResourceClass = (
     Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
-    | Literal["object connections", "threads", "task slots", "longest task"]
+    | Literal["object connections", "threads", "task slots", "longest task", "warm-up"]
     | SharedClass
 )
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
@@ -349,7 +349,7 @@ def layout_demand(
                     phase.tasks if resource_class == "task slots" else None,
                 )
             )
-        terms += _longest_task(phase, job.core_speed)
+        terms += _of_one_core(phase, job.core_speed)
         terms += [_shared_term(each) for each in shared[place]]
         stored = demands_of.get("object storage", [])
         if store and not runs and _is_unmeasured(stored, laws) and (law := connection_law(store)):
@@ -397,15 +397,16 @@ def _outside_phases(law: CapacityDistribution) -> PhaseDemand:
     return PhaseDemand(OUTSIDE_PHASES, (term,), 0.0, 0.0)
 
 
-def _longest_task(phase: JobPhase, core_speed: float | None) -> list[DemandTerm]:
-    if not phase.longest_task_per_byte:
-        return []
+def _of_one_core(phase: JobPhase, core_speed: float | None) -> Iterator[DemandTerm]:
+    """What a single core takes, with however many others."""
     law, advertised = (CLOCK, None) if core_speed is None else (seen_cores(core_speed), CORE_SPEED)
-    part = DemandPart(
-        *("longest task", phase.longest_task_per_byte, law, advertised, "seen in the run"),
-        shared=True,
-    )
-    return [DemandTerm("longest task", (part,), 0.0)]
+    seen = law, advertised, "seen in the run"
+    if longest := phase.longest_task_per_byte:
+        part = DemandPart("longest task", longest, *seen, shared=True)
+        yield DemandTerm("longest task", (part,), 0.0)
+    if warm_up := phase.warm_up_seconds:
+        part = DemandPart("warm-up", warm_up, *seen, per_node=True)
+        yield DemandTerm("warm-up", (part,), 0.0)
 
 
 @cache

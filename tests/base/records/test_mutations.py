@@ -29,9 +29,10 @@ from tonnage.run.two_pass.job_dir import schemas
 RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 SIGNED = {
     *("autocorrelation", "slope_per_second", "deviations", "error_fraction", "niceness"),
-    *("exit_code", "ramp_seconds", "skew_seconds"),
+    *("exit_code", "ramp_seconds", "skew_seconds", "k"),
 }
-"""Fields that may be negative; and those of numbers on an axis of logarithms, without a name."""
+"""Fields that may be negative (``k`` is a job's parameter); and those of numbers on an axis of
+logarithms, without a name."""
 FREE = {"edges", "values", "places"}
 
 STEP: dict[str, Any] = {

@@ -64,6 +64,17 @@ def test_the_job_reproduces_its_run_whatever_machines_it_is_said_to_have_run_on(
         assert current.candidate.run_seconds.median == pytest.approx(7_200, rel=0.03)
 
 
+def test_idle_vcpus_of_todays_cluster_are_noted(tonnage: Tonnage, tmp_path: Path) -> None:
+    """Four slots, as its log has them, on a machine of 16 vCPUs."""
+    file = tmp_path / "idle.json"
+    application(stage(0, 0, 3_600, 400), seconds=3_600.0).write(file)
+    command = ("plan", file, "--now", "1 x m5.4xlarge", "--provider", "aws", "--json")
+    made = Plan.from_json(json.loads(tonnage.run(*command, check=True).stdout))
+    assert made.current is not None and made.current.candidate.run_seconds is not None
+    assert made.current.candidate.run_seconds.median == pytest.approx(3_600, rel=0.03)
+    assert any("4 slots for tasks on 16 vCPUs" in each for each in made.current.candidate.notes)
+
+
 def test_slower_clusters_are_planned_on_request(tonnage: Tonnage, nightly: str) -> None:
     given = ("plan", nightly, *NOW, "--json", "--deadline")
     slow = Plan.from_json(json.loads(tonnage.run(*given, "10h", check=True).stdout))

@@ -63,6 +63,8 @@ def test_mistakes_are_refused_in_one_line(tonnage: Tonnage, table: Path) -> None
     for arguments, words in (
         (("--from", "objects"), "--from does not apply"),
         (("--explain", "m5.large"), "--explain does not apply"),
+        (("--startup", "10m"), "--startup does not apply"),
+        (("--next", "--now", "2 x m5.large"), "--now does not apply"),
         (("--data", "1TB"), "do not state how much data"),
         (("--arch", "arm64", "--provider", "lab"), "lab"),
     ):

@@ -31,7 +31,7 @@ def seconds_on(job: Job, slots: int) -> float:
         busy = amount(job, phase, "cpu") + amount(job, phase, "task wait")
         assert job.seen_bytes is not None
         longest = phase.longest_task_per_byte * job.seen_bytes
-        total += max(busy / slots, longest) + phase.fixed_seconds
+        total += max(busy / slots, longest, phase.warm_up_seconds) + phase.fixed_seconds
     return total
 
 
@@ -109,9 +109,8 @@ def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
     warm = stage(0, 0, 16, 40, task_seconds=64.0, first_task_seconds=28.0, median_task_seconds=1.0)
     job = application_job(application(warm, seconds=16))
     warm_up, phase = job.phases[1:]
-    assert job.seen_bytes is not None
     assert (warm_up.name, phase.fixed_seconds) == (WARM_UP, pytest.approx(0.0))
-    assert warm_up.longest_task_per_byte * job.seen_bytes == pytest.approx(6.0)
+    assert warm_up.warm_up_seconds == pytest.approx(6.0)
     assert amount(job, phase, "cpu") == pytest.approx(40.0)
 
 
@@ -151,7 +150,18 @@ def test_cached_data_and_tasks_need_memory() -> None:
     (room,) = [each for each in job.room if each.where == "memory"]
     assert job.seen_bytes is not None
     assert room.per_byte * job.seen_bytes == pytest.approx(6 * GB / MEMORY_FOR_DATA)
+    # Two cores of an executor shared 2 GB; a task alone took more once.
     assert job.least_memory_per_vcpu == pytest.approx(GB / MEMORY_FOR_DATA, abs=1)
+    alone = application(stage(0, 0, 20, 40, peak_memory_bytes=2 * GB), seconds=20)
+    assert application_job(alone).least_memory_per_vcpu == job.least_memory_per_vcpu
+
+
+def test_cached_data_of_unknown_size_is_at_least_what_a_stage_read_of_it() -> None:
+    some = [stage(at, 20 * at, 20, 40, read_bytes={"cache": (3 - at) * GB}) for at in range(2)]
+    job = application_job(application(*some, seconds=40))
+    (room,) = job.room
+    assert job.seen_bytes is not None and room.where == "memory"
+    assert room.per_byte * job.seen_bytes == pytest.approx(3 * GB / MEMORY_FOR_DATA)
 
 
 def test_slots_that_no_log_reports_are_those_that_were_busy() -> None:

@@ -704,6 +704,7 @@ JOB_OF_TASKS = Job(
             ],
             longest_task_per_byte=1e-10,
         ),
+        JobPhase(name="warm-up", demands=[], warm_up_seconds=3.0),
     ],
     room=[],
     core_speed=0.7,

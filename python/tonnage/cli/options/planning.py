@@ -290,7 +290,7 @@ def job_from(
     elif name == "reduce":
         job = _reducing_job(given)
     elif Path(name).is_file():
-        job = _job_in_file(Path(name))
+        job = _seen_on(_job_in_file(Path(name)), now)
     elif "/" in name or name.endswith(".json") or Path(name).exists():
         what = "not a regular file" if os.path.lexists(name) else "no such file"
         raise core.UsageError(
@@ -304,6 +304,15 @@ def job_from(
     if DIVISIBLE in given:
         job = structs.replace(job, divisible=True)
     return job if egress is None else structs.replace(job, taken_out_per_byte=egress)
+
+
+def _seen_on(job: Job, now: Cluster | None) -> Job:
+    """A job that was observed, with the speed of the cores that it ran on."""
+    from tonnage.plan.resources.machines import core_speed
+
+    if now is None or job.seen_bytes is None or job.core_speed is not None:
+        return job
+    return structs.replace(job, core_speed=core_speed(now.offer))
 
 
 def _refuse_flags_of_others(name: str, given: Iterable[str], known: Collection[str]) -> None:

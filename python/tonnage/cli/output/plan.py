@@ -39,7 +39,7 @@ from tonnage.plan.recommendations.next_measurements import within_budget
 
 REQUESTS = "requests"
 """How the names of resources end that are counted, not measured in bytes."""
-SECONDS_OF = {"cpu": "core", "task wait": "slot", "longest task": "core"}
+SECONDS_OF = {"cpu": "core", "task wait": "slot", "longest task": "core", "warm-up": "core"}
 """Resources that are demanded in seconds, and of what."""
 BEST = 10
 MANY = 3
@@ -69,9 +69,8 @@ def print_plan(plan: Plan, every: bool) -> None:
             f"{usd(plan.sure.cost_usd.median)}."
         )
     elif plan.settings["deadline_seconds"] is not None and plan.demands_known:
-        lines.append(
-            "No candidate meets the deadline with 95 % probability; use a longer --deadline."
-        )
+        than = "is as fast as today's cluster" if plan.current else "meets the deadline"
+        lines.append(f"No candidate {than} with 95 % probability; use a longer --deadline.")
     left = len(plan.candidates) - len(shown)
     more = f"{formatting.several(left, 'more candidate')} (see --all); " if left else ""
     were = "was" if len(plan.excluded) == 1 else "were"

@@ -252,6 +252,20 @@ class OfferOptions:
         return fixed_startup(self.startup)
 
     @property
+    def of_known_demands(self) -> dict[str, object]:
+        """The options that matter only where demands are known, by their flags; what is at its
+        default is false."""
+        return {
+            "--network": self.network != "scaled",
+            "--placement": self.placement is not None,
+            "--measured": self.measured,
+            "--startup": self.startup is not None,
+            "--prefixes": str(self.prefixes) != "1",
+            "--ignore-cores": self.ignore_cores,
+            "--any-memory": self.any_memory,
+        }
+
+    @property
     def included(self) -> frozenset[OfferKind]:
         from tonnage.catalog import OFFER_KINDS
 
@@ -374,7 +388,9 @@ def plan(
             job,
             description.given_flags
             | {"--explain": explain, "--survey": survey}
-            | {"--emit": emitting.emit, "--measured": offers.measured},
+            | {"--emit": emitting.emit, "--profile": sources.profile}
+            | offers.of_known_demands
+            | ({"--now": current.now, "--per-month": current.per_month} if next_run else {}),
         )
         request = PlanRequest(
             job=Job(name=past.job, phases=[], room=[]),

@@ -43,11 +43,18 @@ executor began, or its machine was disturbed."""
 TASKS_BY_SLOTS = (1, 2, 3, 4)
 """A stage with so many tasks a slot was divided by the number of slots, as engines do unless they
 are given a number: it will be on other clusters, too."""
-MEMORY_FOR_DATA = 0.9 / 1.1 * 0.6
-"""Of a node's memory, what executors keep data in: 90 % of it for containers, 10 % more than the
-heap in each (spark.executor.memoryOverheadFactor), 60 % of the heap (spark.memory.fraction)."""
+NODE_SHARE = 0.8
+"""Of a node's memory, what executors have: the rest is the system's and its page cache's, from
+which shuffled data is read. Dataproc gives YARN as much."""
+OVERHEAD = 0.1
+"""What an executor has besides its heap, a share of it (spark.executor.memoryOverheadFactor)."""
+DATA_SHARE = 0.6
+"""Of the heap, what is for data (spark.memory.fraction)."""
+MEMORY_FOR_DATA = NODE_SHARE / (1 + OVERHEAD) * DATA_SHARE
+"""Of a node's memory, what executors keep data in."""
 MEMORY_SOURCE = "Apache Spark's documented defaults: memory overhead 0.1, memory fraction 0.6"
 REQUEST_BYTES = 8 << 20
+"""Of the requests of engines to object storage; logs do not have them. They cost little."""
 NAME_LENGTH = 40
 MIN_BYTES = 1_000
 
@@ -84,10 +91,13 @@ def application_job(
         name=f"{application.engine}: {application.name or application.id}",
         phases=[
             JobPhase(name=DRIVER, demands=[], fixed_seconds=max(application.seconds - busy, 0.0)),
-            *_warm_up(sum(each.warm_up_seconds for each in phases), size),
+            *_warm_up(sum(each.warm_up_seconds for each in phases)),
             *(each.to_phase(size, seen, read, written, source) for each in phases),
         ],
-        room=_room(size, read, written, shuffled + spilled, output, _cached(application)),
+        room=_room(
+            *(size, read, written, _read(application.stages), shuffled + spilled, output),
+            cached_bytes(application),
+        ),
         requests=_requests(size, read, written, _read(application.stages), output),
         least_memory_per_vcpu=_memory_per_vcpu(application),
         seen_bytes=size,
@@ -96,6 +106,7 @@ def application_job(
         settings={
             "from": read,
             "to": written,
+            "engine": application.engine,
             "application": application.id,
             "seconds": application.seconds,
             "slots": slots,
@@ -104,7 +115,7 @@ def application_job(
 
 
 def is_of_spark(job: Job) -> bool:
-    return job.name.startswith("spark: ") and "application" in job.settings
+    return job.settings.get("engine") == "spark"
 
 
 def input_bytes(application: Application) -> int:
@@ -266,11 +277,8 @@ class StagesAtOnce:
         ]
 
 
-def _warm_up(seconds: float, size: int) -> list[JobPhase]:
-    """As long as one task on a core, and as much shorter on a faster one."""
-    if not seconds:
-        return []
-    return [JobPhase(name=WARM_UP, demands=[], longest_task_per_byte=seconds / size)]
+def _warm_up(seconds: float) -> list[JobPhase]:
+    return [JobPhase(name=WARM_UP, demands=[], warm_up_seconds=seconds)] if seconds else []
 
 
 def is_skewed(stage: ApplicationStage) -> bool:
@@ -371,20 +379,39 @@ def _written(stage: ApplicationStage) -> int:
     return sum(stage.written_bytes.values())
 
 
-def _cached(application: Application) -> int:
-    return sum(each.memory_bytes + each.disk_bytes for each in application.cached)
+def cached_bytes(application: Application) -> int:
+    """Of the data that it keeps in memory: as its log reports it, or else at least what one stage
+    read of it."""
+    reported = sum(each.memory_bytes + each.disk_bytes for each in application.cached)
+    read = max((each.read_bytes.get("cache", 0) for each in application.stages), default=0)
+    return max(reported, read)
 
 
 def _memory_per_vcpu(application: Application) -> int | None:
-    """So that no task has to spill that did not in this run."""
+    """So that no task has to spill that did not in this run.
+
+    A task that runs alone may take all of its executor's; with others it had its share.
+    """
     peak = max((each.peak_memory_bytes for each in application.stages), default=0)
-    return math.ceil(peak / MEMORY_FOR_DATA) or None
+    shares = [
+        each.memory_bytes // each.cores
+        for each in application.executors
+        if each.memory_bytes and each.cores
+    ]
+    least = min([peak, *shares]) if shares else peak
+    return math.ceil(least / MEMORY_FOR_DATA) or None
 
 
 def _room(
-    size: int, read: Location, written: Location, intermediate: int, output: int, cached: int
+    size: int,
+    read: Location,
+    written: Location,
+    got: int,
+    intermediate: int,
+    output: int,
+    cached: int,
 ) -> list[SpaceDemand]:
-    room = [SpaceDemand(where=SPACES[read], what="input", per_byte=1.0)]
+    room = [SpaceDemand(where=SPACES[read], what="input", per_byte=got / size)] if got else []
     if intermediate:
         room.append(
             SpaceDemand(

@@ -68,6 +68,8 @@ class PricedTimes:
     clusters: Sequence[PricedCluster]
     times: Times
     usd: Floats
+    bytes: int
+    """Of the input; 0 if nobody states it."""
 
     @property
     def usd_per_second(self) -> Floats:
@@ -122,7 +124,8 @@ def price_clusters(
         for each in machines
         if each.offer.type not in used
     ]
-    return PricedTimes(clusters, times, _usd(request, clusters, times)), excluded
+    input_bytes = size or known.usual_bytes or 0
+    return PricedTimes(clusters, times, _usd(request, clusters, times), input_bytes), excluded
 
 
 def plan_past_runs(
@@ -166,7 +169,7 @@ def plan_past_runs(
         current = _current_cluster(priced, candidates, shown, past, size, runs_per_month)
     return Plan(
         job=Job(name=past.job, phases=[JobPhase(name=RUN, demands=[])], room=[]),
-        bytes=size or KnownRuns(past, RunMachines(catalogs)).usual_bytes or 0,
+        bytes=priced.bytes,
         settings=_settings(request, deadline),
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         catalogs=[each.name for each in catalogs],

@@ -1,7 +1,8 @@
 """What a job costs on the cluster that it runs on today, and what another one would save.
 
-Both are planned alike, so that what the plan gets wrong of the job is wrong for both. The saving is
-computed in each sampled cluster, where cores and networks of one kind are as fast for both.
+A job that was seen there has as many slots there as its executors had, and varies as runs do; what
+is not known of it elsewhere adds to the others' intervals. The saving is the difference of draws of
+both, each with cores, networks and runs of its own: what both have in common is not taken off.
 """
 
 import dataclasses
@@ -13,12 +14,13 @@ from msgspec import structs
 
 from tonnage.base.records.plan import Candidate, CurrentCluster, Plan, SignedRange
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer
+from tonnage.model.past_runs.misfit import MISFIT
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
-from tonnage.plan.cost_model import Array
+from tonnage.plan.cost_model import Array, BillingUnit
 from tonnage.plan.monte_carlo import HIGH, LOW, sampled_seconds
-from tonnage.plan.planner import PlanError, PlanRequest, find_choice, options_for
+from tonnage.plan.planner import PlanError, PlanRequest, find_choice, options_for, request_of
 from tonnage.plan.search import Limits, group_cost_usd
 
 
@@ -50,7 +52,8 @@ def with_current_cluster(
     saves = None
     if made.candidates:
         best = find_choice(made, made.candidates[0], catalogs, known)
-        saves = _saving(made.bytes, now, best, made.candidates[0])
+        unit = request_of(made).limits.billing_unit
+        saves = _saving(made.bytes, now, best, made.candidates[0], unit)
     seen = made.job.settings.get("seconds") if made.bytes == made.job.seen_bytes else None
     return structs.replace(
         made,
@@ -69,8 +72,13 @@ def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedC
     Raises:
         PlanError: The job cannot be planned on it.
     """
+    job = structs.replace(request.job, least_memory_per_vcpu=None)
+    if job.core_speed is not None:
+        job = structs.replace(job, spread=min(job.spread, MISFIT.noise))
     asked = dataclasses.replace(
         request,
+        job=job,
+        purchase="on-demand",
         limits=Limits(
             min_nodes=now.nodes,
             max_nodes=now.nodes,
@@ -83,7 +91,8 @@ def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedC
         measured_only=False,
         quota_vcpus=None,
     )
-    catalog = structs.replace(now.catalog, offers=(now.offer,))
+    offer, caution = _with_slots(now, job.settings.get("slots"))
+    catalog = structs.replace(now.catalog, offers=(offer,))
     options = options_for(asked, [catalog], known)
     choices = [
         Choice(group, place, now.nodes)
@@ -98,25 +107,45 @@ def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedC
             f"{why or 'its data does not fit'}"
         )
     samples = CapacitySamples(now.nodes, now.nodes)
-    planned = candidates(request.job, request.size, choices, samples, asked.limits)
+    planned = candidates(job, request.size, choices, samples, asked.limits)
     best, *_ = ranked(planned, asked.limits)
     at = next(place for place, each in enumerate(planned) if each is best)
+    if caution:
+        best = structs.replace(best, notes=[*best.notes, caution])
     return PlannedCluster(choices[at], best)
 
 
-def _saving(size: int, now: PlannedCluster, then: Choice, after: Candidate) -> SignedRange:
+def _with_slots(now: Cluster, slots: object) -> tuple[Offer, str | None]:
+    """The machine with no more vCPUs than its executors had slots; a caution if it has more."""
+    vcpus = (now.offer.vcpus or 0.0) * now.nodes
+    if not isinstance(slots, int | float) or not 0 < slots < vcpus:
+        return now.offer, None
+    share = slots / vcpus
+    cores = now.offer.cores and now.offer.cores * share
+    used = structs.replace(now.offer, vcpus=slots / now.nodes, cores=cores)
+    return used, (
+        f"the executors of the run had {slots:g} slots for tasks on {vcpus:g} vCPUs: the others "
+        "were idle"
+    )
+
+
+def _saving(
+    size: int, now: PlannedCluster, then: Choice, after: Candidate, billing_unit: BillingUnit
+) -> SignedRange:
     """Dollars that a run on ``then`` costs less than on ``now``."""
-    drawn = _sampled_usd(now.choice, size) - _sampled_usd(then, size)
+    before = _sampled_usd(now.choice, size, billing_unit)
+    # In another order: a sampled cluster of one is no sampled cluster of the other.
+    drawn = before - np.roll(_sampled_usd(then, size, billing_unit), len(before) // 2 + 1)
     middle = now.candidate.cost_usd.median - after.cost_usd.median
     low, high = np.quantile(drawn, [LOW, HIGH])
     return SignedRange(low=min(float(low), middle), median=middle, high=max(float(high), middle))
 
 
-def _sampled_usd(choice: Choice, size: int) -> Array:
+def _sampled_usd(choice: Choice, size: int, billing_unit: BillingUnit) -> Array:
     nodes = np.array([choice.nodes])
     samples = CapacitySamples(choice.nodes, choice.nodes)
     seconds = sampled_seconds(choice.group, [choice.place], nodes, size, samples)
     usd = group_cost_usd(
-        choice.group, [choice.place], seconds * choice.nodes, nodes.astype(float), "seconds"
+        choice.group, [choice.place], seconds * choice.nodes, nodes.astype(float), billing_unit
     )
     return np.asarray(usd[:, 0])

@@ -1,9 +1,9 @@
 """Export the settings of Apache Spark for a candidate's machines, and clusters that have them.
 
 Executors have five cores at most: with more, garbage collection pauses more tasks at once and
-threads share more locks. A node's executors share 90 % of its memory; the rest is the system's and
-its page cache's, from which shuffled data is read. Of an executor's memory Spark asks for a tenth,
-and 384 MiB at least, besides the heap (spark.executor.memoryOverheadFactor).
+threads share more locks. A node's executors share 80 % of its memory; the rest is the system's, its
+daemons' and its page cache's, from which shuffled data is read. Spark asks for a tenth of the heap,
+and 384 MiB at least, besides it (spark.executor.memoryOverheadFactor).
 
 Documents: spark.apache.org/docs/latest/configuration.html; the request RunJobFlow of Amazon EMR;
 Dataproc's cluster config as gcloud dataproc clusters import reads it; SparkApplication of the
@@ -15,18 +15,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.catalog import Offer
+from tonnage.model.jobs.application import NODE_SHARE, OVERHEAD
 from tonnage.provision.export.document import ExportedDocument, ExportError
 from tonnage.provision.rental import Rental, placeholder
 
 CORES = (5, 4, 3)
 """Of an executor, where they divide a machine's vCPUs."""
 MOST_CORES = CORES[0]
-NODE_SHARE = 0.9
-OVERHEAD, LEAST_OVERHEAD_MIB = 0.1, 384
+LEAST_OVERHEAD_MIB = 384
 LEAST_HEAP_MIB = 471
 """Spark starts no executor with less (1.5 times the 300 MiB that it reserves, and what the JVM
 itself takes of a heap)."""
 MIB = 1 << 20
+MASTER_MIB = 1024
+"""The application master's container."""
 MASTER = {"aws": "m7g.xlarge", "gcp": "n2-standard-4"}
 """Machines for a cluster's master, which a plan does not count."""
 BOOT_GIB = 64
@@ -126,7 +128,8 @@ def export_emr(rental: Rental) -> ExportedDocument:
                 "KeepJobFlowAliveWhenNoSteps": False,
             },
             "Configurations": [
-                {"Classification": "spark-defaults", "Properties": properties(rental)}
+                {"Classification": "spark-defaults", "Properties": properties(rental)},
+                {"Classification": "yarn-site", "Properties": _yarn(rental)},
             ],
             "JobFlowRole": "EMR_EC2_DefaultRole",
             "ServiceRole": "EMR_DefaultRole",
@@ -135,8 +138,22 @@ def export_emr(rental: Rental) -> ExportedDocument:
             release: "the release of EMR that you run, like emr-7.9.0",
             subnet: f"a subnet in {rental.region}",
         },
-        notes=[_without_master(MASTER["aws"]), "EMR's fee for each machine is not in the plan"],
+        notes=[
+            _without_master(MASTER["aws"]),
+            "EMR's fee for each machine is not in the plan",
+            "EMR does not offer every machine type, and few that are smaller than xlarge",
+        ],
     )
+
+
+def _yarn(rental: Rental) -> dict[str, str]:
+    """What YARN gives away of a node: executors', and an application master's."""
+    each = Executors.of(rental.offer)
+    memory = each.count * (each.heap_mib + each.overhead_mib) + MASTER_MIB
+    return {
+        "yarn.nodemanager.resource.memory-mb": str(memory),
+        "yarn.scheduler.maximum-allocation-mb": str(memory),
+    }
 
 
 def export_dataproc(rental: Rental) -> ExportedDocument:

@@ -15,6 +15,8 @@ from tonnage.base.records.plan import (
 )
 from tonnage.cli.output.candidates import candidate_text, seconds_range, usd, usd_range
 
+IDLE = "idle"
+"""In notes on vCPUs without a task."""
 NEGLIGIBLE = 0.02
 """Smaller shares of the time are not listed."""
 
@@ -30,6 +32,9 @@ def current_cluster_lines(plan: Plan) -> Iterator[str]:
     )
     if any(phase.bottleneck != UNKNOWN for phase in now.phases):
         yield f"What limits it today: {limits_text(now.phases)}."
+    for note in now.notes:
+        if IDLE in note:
+            yield f"Today: {formatting.sentence(note)}"
     if plan.candidates and current.saves_usd is not None:
         best = plan.candidates[0]
         yield f"{_saving(best, now, current.saves_usd)}{_monthly(current)}."

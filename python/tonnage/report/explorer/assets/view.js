@@ -24,7 +24,7 @@ const longest = (candidate) => candidate.phases.reduce((one, other) => (other.se
 const START_UP = "start-up";
 
 /** Resources that are demanded in seconds, and of what, as in tonnage/cli/output/plan.py. */
-const SECONDS_OF = { cpu: "core", "task wait": "slot", "longest task": "core" };
+const SECONDS_OF = { cpu: "core", "task wait": "slot", "longest task": "core", "warm-up": "core" };
 
 /** From this many phases with one bottleneck on, they are summed up, as in tonnage/cli/output/plan.py. */
 const MANY = 3;
