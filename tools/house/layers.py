@@ -7,6 +7,7 @@ contains it. The order is the loop's; layers without imports come first.
 LAYERS: dict[str, set[str]] = {
     "_core": set(),
     "base.byte_sizes": set(),
+    "base.executor_memory": set(),
     "base.formatting": set(),
     "base.stats": set(),
     "base.records": set(),
@@ -19,15 +20,22 @@ LAYERS: dict[str, set[str]] = {
         *("base.core", "base.credibility", "base.formatting", "base.records", "base.stats"),
         *("base.system", "cluster"),
     },
-    "model": {"base.credibility", "base.formatting", "base.records", "base.stats"},
-    "plan": {"base.core", "base.formatting", "base.records", "base.stats", "catalog", "model"},
+    "model": {
+        *("base.credibility", "base.executor_memory", "base.formatting", "base.records"),
+        "base.stats",
+    },
+    "plan": {
+        *("base.core", "base.executor_memory", "base.formatting", "base.records", "base.stats"),
+        *("catalog", "model"),
+    },
     "api.aggregates": {"base.core"},
     "run": {
         *("api.aggregates", "base.core", "base.formatting", "base.records", "cluster", "measure"),
     },
     "simulate": {"base.core", "base.records", "base.stats", "cluster", "model", "plan", "run"},
     "provision": {
-        *("base.byte_sizes", "base.core", "base.formatting", "base.records", "base.system"),
+        *("base.byte_sizes", "base.core", "base.executor_memory", "base.formatting"),
+        *("base.records", "base.system"),
         *("catalog", "plan"),
     },
     "report": {"base.formatting", "base.records"},

@@ -155,7 +155,10 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
         notes.append("object storage was not measured; it is assumed to be as fast as the network")
     if "cores" in demand.advertised_resources:
-        seen = any(part.advertised == "cores" and part.resource == "cpu" for part in demand.parts)
+        seen = any(
+            part.advertised == "cores" and part.resource == "cpu" and not part.per_node
+            for part in demand.parts
+        )
         notes.append(SEEN_CORES if seen else OWN_CORES)
     notes += machine.purchase_notes
     used = {term.resource_class for phase in demand.phases for term in phase.terms}

@@ -14,7 +14,7 @@ from tonnage.plan.capacity_samples import (
     SampledCapacity,
 )
 from tonnage.plan.cost_model import Array, BillingUnit, interruption_work, job_work, term_work
-from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
+from tonnage.plan.demand import DemandTerm, LayoutDemand, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.search import (
     buckets_at,
@@ -158,17 +158,25 @@ def sampled_seconds(
         sampled_buckets(group, places, samples, clusters),
         interruptions_per_second=group.machines.interruptions_per_second[places],
     )
-    return np.asarray(work / cluster_sizes * how_runs_vary(group.demand.spread, samples, clusters))
+    seconds = work / cluster_sizes
+    if not group.demand.spread:
+        return np.asarray(seconds)
+    start: Array | float = 0.0
+    for term in group.demand.start_up:
+        capacity = SampledCapacity(samples, nodes, clusters)
+        start_up = term_work(
+            term, group.demand, size, capacity, cluster_sizes, buckets_at(group, places)
+        )
+        start = start_up / cluster_sizes
+    return np.asarray(start + (seconds - start) * how_runs_vary(group.demand, samples, clusters))
 
 
 def how_runs_vary(
-    spread: float, samples: CapacitySamples, clusters: int | None = None
-) -> Array | float:
+    demand: LayoutDemand, samples: CapacitySamples, clusters: int | None = None
+) -> Array:
     """How many times as long a run takes in each of the first so many clusters, or in all."""
-    if not spread:
-        return 1.0
     drawn = normal_quantiles(samples.clusters.uniform(RUNS_VARY)[:clusters, None])
-    return np.asarray(np.exp(spread * drawn))
+    return np.asarray(np.exp(demand.spread * drawn))
 
 
 def _interval(drawn: Array, median_seconds: Array) -> Array:

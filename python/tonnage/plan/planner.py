@@ -96,11 +96,13 @@ class PlanRequest:
     """From when prices may be too old; ``None``: it does not matter."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
+    sure: bool = True
+    """Whether to look for the cheapest that surely keeps the deadline, if there is one."""
 
     def no_slower_than(self, candidate: Candidate) -> "PlanRequest":
-        """The request with that candidate's time as its deadline."""
+        """The request with that candidate's time as its deadline, which none has to keep surely."""
         limits = dataclasses.replace(self.limits, deadline_seconds=candidate.seconds.median)
-        return dataclasses.replace(self, limits=limits)
+        return dataclasses.replace(self, limits=limits, sure=False)
 
     @property
     def job_limits(self) -> Limits:
@@ -174,11 +176,11 @@ def _refuse_other_time(made: Plan, candidate: Candidate, choice: Choice) -> None
     limits = request_of(made).limits
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     (again,) = candidates(made.job, made.bytes, [choice], samples, limits)
-    planned = sum(phase.seconds for phase in candidate.job_phases)
-    if not math.isclose(again.seconds.median, planned, rel_tol=SEARCH_ERROR):
+    planned, now = (sum(phase.seconds for phase in each.job_phases) for each in (candidate, again))
+    if not math.isclose(now, planned, rel_tol=SEARCH_ERROR):
         raise PlanError(
-            f"by these catalogs and profiles the job takes {again.seconds.median:.0f} s, but "
-            f"{planned:.0f} s were planned"
+            f"by these catalogs and profiles the job takes {now:.0f} s, but {planned:.0f} s were "
+            "planned"
         )
 
 
@@ -216,7 +218,9 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
         survey=next_measurements(
             job, catalogs, options, size, samples, limits, best[0] if best else None, known
         ),
-        sure=cheapest_sure(job, size, options.groups, results, samples, limits),
+        sure=cheapest_sure(job, size, options.groups, results, samples, limits)
+        if request.sure
+        else None,
         nearest=None if best else _nearest(request, options),
         notes=plan_notes(request, catalogs, options.groups) + list(known.notes),
     )
@@ -384,6 +388,7 @@ def plan_notes(
             f"the observed run had {formatting.size(seen)} of input; its demands may not grow in "
             "proportion"
         )
+    notes += _cautions(request.job)
     waits = request.job.settings.get("waits_seconds")
     if isinstance(waits, float) and waits > 0:
         notes.append(
@@ -397,6 +402,25 @@ def plan_notes(
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(map(_is_work_on_data, terms)):
         notes.append(NO_CORES)
+    return notes
+
+
+def _cautions(job: Job) -> list[str]:
+    """What is not known of an application's run."""
+    notes = []
+    if job.settings.get("ended") is False:
+        notes.append(
+            "the application had not ended when its log was written: what would have come after is "
+            "not planned"
+        )
+    if failed := job.settings.get("failed_jobs"):
+        notes.append(
+            f"{failed:g} of the application's jobs failed, so it may not have done all of its work"
+        )
+    if job.settings.get("application"):
+        notes.append(
+            "not included: the driver's own machine, and the fees of EMR, Dataproc or Databricks"
+        )
     return notes
 
 

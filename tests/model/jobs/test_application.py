@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from support.data.applications import GB, application, stage
+from tonnage.base.executor_memory import MEMORY_FOR_DATA
 from tonnage.base.records.application import CachedDataSet
 from tonnage.base.records.job import Job, JobPhase
 from tonnage.model.jobs.application import (
     DRIVER,
-    MEMORY_FOR_DATA,
     MOST_PHASES,
     OTHER_STAGES,
     WARM_UP,

@@ -152,7 +152,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
 
 def test_the_next_run_tells_something_and_costs_something() -> None:
     known = past(run(8, 3_600, framework="spark"))
-    found, _ = price_clusters(request(), known, None, [WORLD], None)
+    found, _ = price_clusters(request(), known, None, [WORLD], None, [])
     proposed = propose_runs(found, None)
     assert proposed and all(each.gain > 0 and each.usd > 0 for each in proposed)
     assert [each.gain for each in proposed] == sorted(

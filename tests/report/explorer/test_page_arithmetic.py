@@ -279,6 +279,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "measured_only": "- the page uses advertised rates too",
         "include": "- the page leaves out what the command leaves out by default",
         "all_sizes": "- the page shows the best candidates",
+        "sure": "- the page shows no plan that surely keeps the deadline",
         "startup": "- in the demands",
         "cores": "- the page counts cores",
         "memory": "most_bytes",

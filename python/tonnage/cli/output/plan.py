@@ -68,9 +68,10 @@ def print_plan(plan: Plan, every: bool) -> None:
             f"To meet the deadline with 95 % probability: {candidate_text(plan.sure)}, "
             f"{usd(plan.sure.cost_usd.median)}."
         )
-    elif plan.settings["deadline_seconds"] is not None and plan.demands_known:
-        than = "is as fast as today's cluster" if plan.current else "meets the deadline"
-        lines.append(f"No candidate {than} with 95 % probability; use a longer --deadline.")
+    elif plan.settings["deadline_seconds"] is not None and plan.demands_known and not plan.current:
+        lines.append(
+            "No candidate meets the deadline with 95 % probability; use a longer --deadline."
+        )
     left = len(plan.candidates) - len(shown)
     more = f"{formatting.several(left, 'more candidate')} (see --all); " if left else ""
     were = "was" if len(plan.excluded) == 1 else "were"

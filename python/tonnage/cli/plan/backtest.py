@@ -16,9 +16,9 @@ from tonnage.cli.options.planning import (
 from tonnage.cli.options.types import Argument, Json, Option, Switch, whole_number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
+from tonnage.cli.plan.past_runs import shipped_catalogs
 
 if TYPE_CHECKING:
-    from tonnage.catalog import Catalog
     from tonnage.plan.backtest.runs import Backtest
     from tonnage.plan.backtest.training_sets import TrainingSet
 
@@ -143,20 +143,13 @@ def _refuse(given: Mapping[str, object], of: str) -> None:
             raise core.UsageError(f"{flag} is for {of}; remove it")
 
 
-def _catalogs() -> list[Catalog]:
-    """All that are shipped, older ones first: runs of others are of machines of their time."""
-    from tonnage.catalog import catalog_names, load_catalog
-
-    return [load_catalog(name) for name in sorted(catalog_names())]
-
-
 def _backtest_records(as_json: bool) -> None:
     from tonnage.cli.output.planning.backtest import backtest_lines, backtest_values
     from tonnage.model.profiles.repository import index_profiles, read_profiles
     from tonnage.plan.backtest.predict import predict
     from tonnage.plan.backtest.published_sorts import published_sorts
 
-    catalogs = _catalogs()
+    catalogs = shipped_catalogs()
     known = index_profiles([each for name in BUILT_IN for each in read_profiles(name)])
     found = [predict(each, catalogs, known) for each in published_sorts()]
     print_result(backtest_values(found), backtest_lines(found), as_json)
@@ -179,7 +172,7 @@ def _backtest_logs(
 
     if read_from is not None:
         refuse_unknown("--from", [read_from], LOCATIONS)
-    catalogs = load_catalogs(catalog_names) if catalog_names else _catalogs()
+    catalogs = load_catalogs(catalog_names) if catalog_names else shipped_catalogs()
     known = load_profiles(profile_names, catalogs)
     with usage_errors(CatalogError, UnreadableFile, OSError):
         runs = read_logged_runs(directory, catalogs, lambda log: read_event_log(local_log(log)))
@@ -205,7 +198,7 @@ def _table(
     from tonnage.plan.past_runs.run_table import read_runs
 
     with usage_errors(CatalogError):
-        backtest = Backtest(read_runs(path), Machines(_catalogs()))
+        backtest = Backtest(read_runs(path), Machines(shipped_catalogs()))
         if training_sets:
             sets = read_training_sets(training_sets, backtest.runs, strategies or ())
         else:

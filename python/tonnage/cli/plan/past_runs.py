@@ -60,14 +60,16 @@ def print_plan_of_past_runs(
     _refuse_unknown_size(past, size)
     with usage_errors(PlanError, CatalogError):
         try:
-            made = plan_past_runs(request, past, size, catalogs, now, runs_per_month)
+            made = plan_past_runs(
+                request, past, size, catalogs, now, runs_per_month, shipped_catalogs()
+            )
         except NoFinishedRun:
             raise core.UsageError(_no_finished_run(past)) from None
     if as_json:
         print_result(made, [], as_json)
-    elif not made.candidates:
+    if not made.candidates:
         raise core.UsageError(why_no_candidate(made))
-    else:
+    if not as_json:
         print_plan(made, every)
 
 
@@ -87,12 +89,19 @@ def print_next_runs(
     _refuse_unknown_size(past, size)
     with usage_errors(PlanError, CatalogError):
         try:
-            priced, _ = price_clusters(request, past, size, catalogs, None)
+            priced, _ = price_clusters(request, past, size, catalogs, None, shipped_catalogs())
         except NoFinishedRun:
             raise core.UsageError(_no_finished_run(past)) from None
     deadline = request.limits.deadline_seconds
     proposed = propose_runs(priced, deadline if math.isfinite(deadline) else None)
     print_result(next_run_document(proposed), next_run_lines(proposed), as_json)
+
+
+def shipped_catalogs() -> list[Catalog]:
+    """All that are shipped, older ones first: runs may be of machines of their time."""
+    from tonnage.catalog import catalog_names, load_catalog
+
+    return [load_catalog(name) for name in sorted(catalog_names())]
 
 
 def _refuse_unknown_size(past: PastRuns, size: int | None) -> None:

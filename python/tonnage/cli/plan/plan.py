@@ -382,6 +382,8 @@ def plan(
         raise core.UsageError("--explain and --survey print different things; remove one of them")
     _refuse_tiny(data)
     catalogs = load_catalogs(sources.catalog, offers.provider or (), sources.region or ())
+    # Today's cluster may be of another provider than the candidates.
+    everywhere = catalogs if sources.catalog else load_catalogs(None, (), sources.region or ())
     past = past_runs_in(job)
     if past is not None:
         refuse_for_past_runs(
@@ -410,7 +412,7 @@ def plan(
             print_next_runs(past, request, data, catalogs, as_json)
             return
         print_plan_of_past_runs(
-            *(past, request, data, catalogs, current.cluster(catalogs), current.per_month),
+            *(past, request, data, catalogs, current.cluster(everywhere), current.per_month),
             every=every or every_size,
             as_json=as_json,
         )
@@ -421,7 +423,7 @@ def plan(
             "remove it"
         )
     profiles = load_profiles(sources.profile, catalogs)
-    now = current.cluster(catalogs)
+    now = current.cluster(everywhere)
     planned = description.job(job, usual_location(catalogs), now)
     size = data or planned.seen_bytes
     if size is None:

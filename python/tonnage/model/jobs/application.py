@@ -23,8 +23,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from tonnage.base.executor_memory import MEMORY_FOR_DATA
 from tonnage.base.records.application import Application, ApplicationStage
-from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
+from tonnage.base.records.job import (
+    LEAST_PER_BYTE,
+    Demand,
+    Job,
+    JobPhase,
+    RequestDemand,
+    Resource,
+    SpaceDemand,
+)
 from tonnage.base.records.location import Location
 from tonnage.model.jobs.locations import READS, SPACES, WRITES
 from tonnage.model.past_runs.misfit import MISFIT
@@ -43,15 +52,6 @@ executor began, or its machine was disturbed."""
 TASKS_BY_SLOTS = (1, 2, 3, 4)
 """A stage with so many tasks a slot was divided by the number of slots, as engines do unless they
 are given a number: it will be on other clusters, too."""
-NODE_SHARE = 0.8
-"""Of a node's memory, what executors have: the rest is the system's and its page cache's, from
-which shuffled data is read. Dataproc gives YARN as much."""
-OVERHEAD = 0.1
-"""What an executor has besides its heap, a share of it (spark.executor.memoryOverheadFactor)."""
-DATA_SHARE = 0.6
-"""Of the heap, what is for data (spark.memory.fraction)."""
-MEMORY_FOR_DATA = NODE_SHARE / (1 + OVERHEAD) * DATA_SHARE
-"""Of a node's memory, what executors keep data in."""
 MEMORY_SOURCE = "Apache Spark's documented defaults: memory overhead 0.1, memory fraction 0.6"
 REQUEST_BYTES = 8 << 20
 """Of the requests of engines to object storage; logs do not have them. They cost little."""
@@ -107,6 +107,8 @@ def application_job(
             "from": read,
             "to": written,
             "engine": application.engine,
+            "ended": application.ended,
+            "failed_jobs": application.failed_jobs,
             "application": application.id,
             "seconds": application.seconds,
             "slots": slots,
@@ -273,7 +275,7 @@ class StagesAtOnce:
         return [
             Demand(resource=resource, per_byte=amount / size, source=source, shuffled=shuffled)
             for resource, amount, shuffled in amounts
-            if amount > 0
+            if amount / size >= LEAST_PER_BYTE
         ]
 
 

@@ -53,7 +53,7 @@ def next_runs(
     gains = np.array(
         [now - np.mean((_weights(outcomes) @ logs).min(axis=1)) for outcomes in times.expected.T]
     )
-    usd = np.exp(times.expected).mean(axis=0) * usd_per_second
+    usd = np.exp(np.median(times.expected, axis=0)) * usd_per_second
     return [
         NextRun(int(place), float(-np.expm1(-max(gains[place], 0.0))), float(usd[place]))
         for place in np.argsort(-gains, kind="stable")

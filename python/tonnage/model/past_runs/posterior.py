@@ -142,6 +142,7 @@ def predict(
         weights = weights + runs.log_chance_of_more(
             demands, variants, stopped, log_seconds[unfinished]
         )
+    weights = np.nan_to_num(weights, nan=-np.inf)
     weights = np.exp(weights - weights.max())
     kept = dice.choice(len(demands), KEPT, p=weights / weights.sum())
     return runs.predict(demands, variants, kept, targets, dice)

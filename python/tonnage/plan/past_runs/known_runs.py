@@ -1,12 +1,13 @@
 """The runs of a job and of its variants, and what they say of other clusters."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
+from msgspec import structs
 
-from tonnage.base.records.past_run import PastRuns
+from tonnage.base.executor_memory import MEMORY_FOR_DATA
+from tonnage.base.records.past_run import PastRun, PastRuns
 from tonnage.catalog import Offer
-from tonnage.model.jobs.application import MEMORY_FOR_DATA
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
 from tonnage.model.past_runs.prior import PRIOR, Prior
 from tonnage.plan.past_runs.run_machines import Machines
@@ -15,6 +16,18 @@ from tonnage.plan.past_runs.runs_of_job import RunsOfJob, join_runs
 
 MOST_RUNS = 150
 """So many are used, those of the job first: more tell hardly more, and take longer."""
+
+
+def typical_runs(runs: Sequence[PastRun]) -> list[PastRun]:
+    """One run for all that were repeated: many of one cluster tell no more of others than one."""
+    alike: dict[Hashable, list[PastRun]] = {}
+    for run in runs:
+        cluster = run.provider, run.machine_type, run.nodes, run.disks
+        alike.setdefault((run.name, run.data_bytes, run.outcome, cluster), []).append(run)
+    return [
+        structs.replace(some[0], seconds=float(np.median([run.seconds for run in some])))
+        for some in alike.values()
+    ]
 
 
 MEMORY_SPREAD = 0.35
@@ -29,7 +42,8 @@ class NoFinishedRun(Exception):
 class KnownRuns:
     def __init__(self, past: PastRuns, machines: Machines) -> None:
         self.machines, self.past = machines, past
-        self.jobs = {name: RunsOfJob(some, machines) for name, some in by_job(past.runs).items()}
+        runs = typical_runs(past.runs)
+        self.jobs = {name: RunsOfJob(some, machines) for name, some in by_job(runs).items()}
         self.job = self.jobs[past.job]
         if not self.job.finished:
             raise NoFinishedRun

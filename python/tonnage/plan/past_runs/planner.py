@@ -35,7 +35,9 @@ from tonnage.plan.past_runs.known_runs import KnownRuns
 from tonnage.plan.past_runs.run_machines import Machines as RunMachines
 from tonnage.plan.planner import PlanError, PlanRequest
 from tonnage.plan.recommendations.current_cluster import Cluster
+from tonnage.plan.recommendations.sure import SURE
 from tonnage.plan.resources.machines import Machine, priced_machine
+from tonnage.plan.search import LONGEST_SECONDS, Limits
 
 RUN = "run"
 INTERVAL_RULE = (
@@ -89,14 +91,17 @@ def price_clusters(
     size: int | None,
     catalogs: Sequence[Catalog],
     now: Cluster | None,
+    known_machines: Sequence[Catalog],
 ) -> tuple[PricedTimes, list[ExcludedOffer]]:
     """Predict the clusters that a request allows, and ``now``, which is the last if given.
+
+    ``known_machines`` are the catalogs, older first, in which the runs' machines are looked up.
 
     Raises:
         PlanError: No machine can be planned.
     """
     priced = [with_own_prices(each, request.own_prices) for each in catalogs]
-    known = KnownRuns(past, RunMachines(priced))
+    known = KnownRuns(past, RunMachines([*known_machines, *priced]))
     machines, excluded = _machines(request, priced)
     seen = {(run.provider, run.machine_type) for run in known.job.runs}
     good = worthwhile(machines, known.machines, seen)
@@ -135,17 +140,19 @@ def plan_past_runs(
     catalogs: Sequence[Catalog],
     now: Cluster | None = None,
     runs_per_month: float | None = None,
+    known_machines: Sequence[Catalog] = (),
 ) -> Plan:
     """Plan the job of these runs; ``request.job`` and ``request.size`` do not matter.
 
     Raises:
         PlanError: No machine can be planned.
     """
-    priced, excluded = price_clusters(request, past, size, catalogs, now)
-    deadline = request.limits.deadline_seconds
+    priced, excluded = price_clusters(request, past, size, catalogs, now, known_machines)
+    limits = request.limits
+    deadline = limits.deadline_seconds
     last = len(priced.clusters) - 1
     if now is not None and math.isinf(deadline):
-        deadline = float(priced.times.seconds[last])
+        deadline = min(float(priced.times.seconds[last]), LONGEST_SECONDS)
     chance = priced.times.in_time(deadline)
     candidates = [
         _candidate(priced, at, float(chance[at]) if math.isfinite(deadline) else None)
@@ -180,7 +187,8 @@ def plan_past_runs(
         pareto=[],
         excluded=excluded,
         survey=[],
-        nearest=None if shown else candidates[int(np.argmax(chance[: last or 1]))],
+        sure=_sure(candidates, shown) if math.isfinite(deadline) else None,
+        nearest=None if shown else _nearest(candidates[: len(candidates) - bool(now)], limits),
         current=current,
         notes=_notes(past, request),
     )
@@ -273,6 +281,25 @@ def _candidate(priced: PricedTimes, at: int, chance: float | None) -> Candidate:
             CostLine(item="public addresses", usd=middle * (1 - share)),
         ],
         notes=list(machine.purchase_notes),
+    )
+
+
+def _sure(candidates: Sequence[Candidate], shown: Sequence[int]) -> Candidate | None:
+    """The best that keeps the deadline for sure."""
+    for at in shown:
+        if (candidates[at].deadline_probability or 0.0) >= SURE:
+            return candidates[at]
+    return None
+
+
+def _nearest(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
+    """The one that exceeds the limits least."""
+    return min(
+        candidates,
+        key=lambda each: max(
+            each.seconds.median / limits.deadline_seconds, each.cost_usd.median / limits.budget_usd
+        ),
+        default=None,
     )
 
 

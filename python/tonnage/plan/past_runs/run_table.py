@@ -1,10 +1,12 @@
 """Read a table of past runs, a CSV file with a row for each.
 
 ``job, machine_type, nodes, seconds`` are needed. Columns with these names are known, too:
-``provider, framework, data_label, data_bytes, price_hour, disks, outcome, repetition``. Any other
-is a parameter of the job, unless it says the same for all rows of a job or of a machine type.
+``provider, framework, data_label, data_bytes, price_hour, disks, outcome, repetition, usd`` (of the
+run). Any other is a parameter of the job, unless it says the same for all rows of a job or of a
+machine type, or another word for each row, as a date does.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -19,12 +21,12 @@ from tonnage.catalog.csv_rows import CatalogError, CsvRow, read_rows
 NEEDED = ("job", "machine_type", "nodes", "seconds")
 KNOWN = (
     *("provider", "framework", "data_label", "data_bytes", "price_hour", "disks", "outcome"),
-    "repetition",
+    *("repetition", "usd"),
 )
 VOLUMES = re.compile(r"(?i)ebs|volume|\bpd\b|gp[23]|io[12]|network")
 """What those call disks behind the network who write tables."""
 MOST_NODES = 1_000_000
-MOST_SECONDS = 1e9
+LEAST_SECONDS, MOST_SECONDS = 1e-3, 1e9
 
 
 def read_runs(path: Path) -> list[PastRun]:
@@ -53,8 +55,8 @@ def _run(row: CsvRow, parameters: Sequence[str]) -> PastRun:
     seconds = row.number("seconds")
     if not nodes or nodes > MOST_NODES:
         raise row.error("nodes", f"a number of machines from 1 to {MOST_NODES:,} is needed")
-    if not seconds or seconds > MOST_SECONDS:
-        raise row.error("seconds", f"a time above 0 and up to {MOST_SECONDS:g} s is needed")
+    if not seconds or not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise row.error("seconds", f"a time from {LEAST_SECONDS:g} to {MOST_SECONDS:g} s is needed")
     return PastRun(
         job=row.required("job"),
         machine_type=row.required("machine_type"),
@@ -64,11 +66,11 @@ def _run(row: CsvRow, parameters: Sequence[str]) -> PastRun:
         framework=row.text("framework") or "",
         data_label=row.text("data_label") or "",
         data_bytes=_above_zero(row, "data_bytes"),
-        price_hour=row.price("price_hour"),
+        price_hour=_price(row, nodes, seconds),
         disks=_disks(row.text("disks") or ""),
         outcome=outcome,  # type: ignore[arg-type]
         repetition=_above_zero(row, "repetition") or 1,
-        parameters={name: _value(text) for name in parameters if (text := row.text(name))},
+        parameters={name: _value(row, name) for name in parameters if row.text(name)},
     )
 
 
@@ -85,11 +87,21 @@ def _above_zero(row: CsvRow, column: str) -> int | None:
     return found
 
 
-def _value(text: str) -> float | str:
+def _price(row: CsvRow, nodes: int, seconds: float) -> float | None:
+    """Of a machine by the hour: as stated, or by what the run cost."""
+    usd = row.price("usd")
+    return row.price("price_hour") or (usd and usd / nodes / seconds * 3600)
+
+
+def _value(row: CsvRow, name: str) -> float | str:
+    text = row.required(name)
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return text
+    if not math.isfinite(value):
+        raise row.error(name, f"{text} is no number; leave it blank")
+    return value
 
 
 def _without_constants(runs: list[PastRun]) -> list[PastRun]:
@@ -117,7 +129,11 @@ def _parameters(runs: Iterable[PastRun]) -> set[str]:
 
 
 def _follows(runs: Sequence[PastRun], name: str) -> bool:
-    """Whether a parameter is the same for all runs, or for all of a machine type."""
+    """Whether a parameter is the same for all runs, for all of a machine type, or another word for
+    each."""
+    words = [value for run in runs if isinstance(value := run.parameters.get(name), str)]
+    if len(words) == len(runs) > 1 and len({*words}) == len(words):
+        return True
     by_type: dict[str, set[object]] = defaultdict(set)
     for run in runs:
         by_type[run.machine_type].add(run.parameters.get(name))

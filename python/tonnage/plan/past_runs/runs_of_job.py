@@ -11,6 +11,9 @@ from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.posterior import RunsOf, Times
 from tonnage.plan.past_runs.run_machines import Machines
 
+FAR = 20.0
+"""The most by which parameters differ, as a logarithm; beyond, nothing is learned."""
+
 
 class RunsOfJob:
     """The runs of a job, and what its clusters have."""
@@ -104,7 +107,7 @@ class RunsOfJob:
             log_sizes = np.full(len(where), np.nan)
         names = sorted(job.parameters)
         ratios = [
-            np.log(self.parameters[name] / job.parameters[name])
+            float(np.clip(np.log(self.parameters[name] / job.parameters[name]), -FAR, FAR))
             if self.parameters.get(name, 0) > 0 and job.parameters[name] > 0
             else 0.0
             for name in names

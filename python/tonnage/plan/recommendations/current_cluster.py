@@ -72,7 +72,9 @@ def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedC
     Raises:
         PlanError: The job cannot be planned on it.
     """
-    job = structs.replace(request.job, least_memory_per_vcpu=None)
+    # It runs there, whatever memory would be enough.
+    room = [each for each in request.job.room if each.where != "memory"]
+    job = structs.replace(request.job, least_memory_per_vcpu=None, room=room)
     if job.core_speed is not None:
         job = structs.replace(job, spread=min(job.spread, MISFIT.noise))
     asked = dataclasses.replace(

@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from tonnage.base.executor_memory import NODE_SHARE, OVERHEAD
 from tonnage.catalog import Offer
-from tonnage.model.jobs.application import NODE_SHARE, OVERHEAD
 from tonnage.provision.export.document import ExportedDocument, ExportError
 from tonnage.provision.rental import Rental, placeholder
 

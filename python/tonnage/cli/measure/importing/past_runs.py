@@ -15,23 +15,22 @@ from tonnage.cli.output.observed_runs.past_runs import past_run_lines
 if TYPE_CHECKING:
     from tonnage.base.records.past_run import PastRun
 
+NEEDED = ("job", "machine_type", "nodes", "seconds")
+ENOUGH, HEADER_BYTES = 2, 4096
+"""So many of its columns tell a table of runs from other files."""
 SHOWN_JOBS = 8
 """The most that an error lists."""
 
 
 def is_run_table(place: str) -> bool:
-    """Whether this is a CSV file with the columns of a table of runs."""
-    from tonnage.catalog.csv_rows import CatalogError, read_rows
-    from tonnage.plan.past_runs.run_table import NEEDED
-
+    """Whether this is a CSV file that begins as a table of runs does, whatever is wrong with it."""
     path = Path(place)
     if path.suffix.lower() != ".csv" or not path.is_file():
         return False
-    try:
-        header, _ = read_rows(path)
-    except CatalogError:
-        return False
-    return {*NEEDED} <= {*header}
+    with path.open("rb") as file:
+        start = file.read(HEADER_BYTES).replace(b"\0", b"").lower()
+    header = start.splitlines()[0] if start else b""
+    return sum(name.encode() in header for name in NEEDED) >= ENOUGH
 
 
 def import_past_runs(
@@ -60,16 +59,18 @@ def import_past_runs(
 
 def _job(file: Path, runs: Sequence[PastRun], asked: str | None) -> str:
     """The job to plan: the one that was asked for, or the only one of the table."""
+    from tonnage.measure.importers.metric import one_line
+
     names = [*dict.fromkeys(run.name for run in runs)]
     if asked is None and len(names) == 1:
         return names[0]
     if asked in names:
         return str(asked)
-    shown = formatting.listing(names[:SHOWN_JOBS])
+    shown = formatting.listing(map(one_line, names[:SHOWN_JOBS]))
     more = f" and {len(names) - SHOWN_JOBS} more" if len(names) > SHOWN_JOBS else ""
     if asked is None:
         raise core.UsageError(f"{file} has runs of {shown}{more}; choose one with --job")
     raise core.UsageError(
-        f"--job {asked}: {file} has no such job{formatting.did_you_mean(asked, names)}; it has "
-        f"{shown}{more}"
+        f"--job {one_line(asked)}: {file} has no such job"
+        f"{formatting.did_you_mean(asked, names)}; it has {shown}{more}"
     )

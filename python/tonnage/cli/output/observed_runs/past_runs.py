@@ -2,6 +2,7 @@
 
 from tonnage.base import formatting
 from tonnage.base.records.past_run import PastRuns
+from tonnage.measure.importers.metric import one_line
 
 
 def past_run_lines(past: PastRuns) -> list[str]:
@@ -10,9 +11,12 @@ def past_run_lines(past: PastRuns) -> list[str]:
     types = {(run.provider, run.machine_type) for run in own}
     nodes = sorted({run.nodes for run in own})
     span = f"{nodes[0]} to {nodes[-1]}" if len(nodes) > 1 else str(nodes[0])
+    runs, kinds = (
+        formatting.several(len(own), "run"),
+        formatting.several(len(types), "machine type"),
+    )
     lines = [
-        f"{past.job}: {formatting.several(len(own), 'run')}, {len(finished)} finished, on "
-        f"{formatting.several(len(types), 'machine type')} with {span} nodes"
+        f"{one_line(past.job)}: {runs}, {len(finished)} finished, on {kinds} with {span} nodes"
     ]
     if finished:
         seconds = sorted(run.seconds for run in finished)

@@ -8,6 +8,7 @@ compacted part, whose name ends in ``.compact``, replaces all parts up to its nu
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,7 +70,14 @@ def rolling_log(name: str, files: Iterable[LogFile]) -> EventLog:
         raise UnreadableFile(
             "the parts of one rolling event log in a directory (events_1_..., ...)", file=name
         )
-    return EventLog(name, [parts[number] for number in sorted(parts) if number >= compacted])
+    numbers = [number for number in sorted(parts) if number >= compacted]
+    for before, after in pairwise(numbers):
+        if after > before + 1:
+            raise UnreadableFile(
+                f"all parts of a rolling event log, but events_{before + 1}_... is missing",
+                file=name,
+            )
+    return EventLog(name, [parts[number] for number in numbers])
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:

@@ -81,10 +81,11 @@ function withIntervals(candidate, { size, location }, deadline) {
   const { group, machine, nodes: count } = candidate.choice;
   const nodes = new Float64Array(CLUSTERS).fill(count);
   const givens = gatherTerms(group.demand, group.volumes, size, nodes, sampledCapacity, Float64Array);
+  const room = allocate(group.demand, CLUSTERS, Float64Array);
   const spent = jobWork(
-    allocate(group.demand, CLUSTERS, Float64Array), group.demand, givens, nodes, sampledBuckets(machine),
+    room, group.demand, givens, nodes, sampledBuckets(machine),
     interruptionsOf(machine, group.purchase));
-  if (group.demand.spread) normals("how runs vary").forEach((drawn, at) => { spent[at] *= Math.exp(group.demand.spread * drawn); });
+  if (group.demand.spread) varyRuns(spent, group.demand, room);
   const took = spent.map((each) => each / count);
   const volumeUsd = new Float64Array(CLUSTERS).fill(group.volumes ? group.volumes.usdPerHour(count) : 0);
   const [usual, lowest, highest] = machine.prices[group.purchase];
@@ -98,6 +99,15 @@ function withIntervals(candidate, { size, location }, deadline) {
     inTime: deadline < Infinity ? took.filter((each) => each <= deadline).length / CLUSTERS : null,
     notes: candidateNotes(candidate, size, location),
   };
+}
+
+/** How many times as long a run takes in each sampled cluster, but for the start of its machines. */
+function varyRuns(spent, { phases, spread }, [, , ...terms]) {
+  const startUp = phases.find(({ name }) => name === START_UP);
+  normals("how runs vary").forEach((drawn, at) => {
+    const start = startUp ? terms[startUp.places[0]][at] : 0;
+    spent[at] = start + (spent[at] - start) * Math.exp(spread * drawn);
+  });
 }
 
 /** The ends of the interval; the median is always inside. */
@@ -135,7 +145,7 @@ function candidateNotes(candidate, size, location) {
     found.push("object storage was not measured; it is assumed to be as fast as the network");
   }
   if (group.demand.advertised_resources.includes("cores")) {
-    found.push(parts.some((part) => part.advertised === "cores" && part.resource === "cpu")
+    found.push(parts.some((part) => part.advertised === "cores" && part.resource === "cpu" && !part.per_node)
       ? "its cores did not run this job; core seconds are scaled from those that did, as fast as others measured cores of both types"
       : "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast as others measured cores of its type");
   }
