@@ -103,9 +103,9 @@ function withIntervals(candidate, { size, location }, deadline) {
 
 /** How many times as long a run takes in each sampled cluster, but for the start of its machines. */
 function varyRuns(spent, { phases, spread }, [, , ...terms]) {
-  const startUp = phases.find(({ name }) => name === START_UP);
+  const starting = phases.filter(({ name }) => name === START_UP).flatMap(({ places }) => places.map((place) => terms[place]));
   normals("how runs vary").forEach((drawn, at) => {
-    const start = startUp ? terms[startUp.places[0]][at] : 0;
+    const start = starting.reduce((sum, each) => sum + each[at], 0);
     spent[at] = start + (spent[at] - start) * Math.exp(spread * drawn);
   });
 }
@@ -179,10 +179,9 @@ function taskNotes({ phases, choice: { group, machine, nodes } }) {
   if (skew > NOTEWORTHY * whole) {
     found.push(`${formatting.percent(skew / whole)} of the time is that of single long tasks, which no number of machines shortens`);
   }
-  const slots = machine.buckets.slots ? nodes * machine.buckets.slots[0] : 0;
   const tasks = group.demand.phases.flatMap((phase) => phase.terms.map((term) => term.tasks)).filter((each) => each);
-  const few = tasks.filter((each) => each < slots).length;
-  if (few) found.push(`${few} of its phases have fewer tasks than the ${formatting.count(Math.round(slots))} vCPUs of the cluster, so that some are idle`);
+  const slots = () => nodes * machine.buckets.slots[0], few = tasks.filter((each) => each < slots()).length;
+  if (few) found.push(`${few} of its phases have fewer tasks than the ${formatting.count(Math.round(slots()))} vCPUs of the cluster, so that some are idle`);
   return found;
 }
 
