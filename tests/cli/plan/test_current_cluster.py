@@ -124,3 +124,25 @@ def test_clusters_are_written_as_people_write_them(
 ) -> None:
     found = parse_cluster(text)
     assert (found.nodes, found.machine_type) == (nodes, machine_type)
+
+
+def test_an_unfinished_application_is_planned_with_a_warning(
+    tonnage: Tonnage, tmp_path: Path
+) -> None:
+    file = tmp_path / "half.json"
+    application(stage(0, 0, 600, 400), seconds=600.0, ended=False, failed_jobs=2).write(file)
+    text = tonnage.run("plan", file, "--now", "1 x m5.xlarge", "--provider", "aws", check=True)
+    assert "had not ended when its log was written" in text.stdout
+    assert "2 of the application's jobs failed" in text.stdout
+
+
+def test_moving_to_spot_machines_is_compared_with_todays_price(
+    tonnage: Tonnage, nightly: str
+) -> None:
+    command = ("plan", nightly, *NOW, "--purchase", "spot", "--json")
+    made = Plan.from_json(json.loads(tonnage.run(*command, check=True).stdout))
+    on_demand = Plan.from_json(json.loads(tonnage.run("plan", nightly, *NOW, "--json").stdout))
+    assert made.current is not None and on_demand.current is not None
+    assert made.current.candidate.cost_usd == on_demand.current.candidate.cost_usd
+    assert made.current.saves_usd is not None and on_demand.current.saves_usd is not None
+    assert made.current.saves_usd.median > on_demand.current.saves_usd.median

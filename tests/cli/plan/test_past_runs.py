@@ -70,3 +70,30 @@ def test_mistakes_are_refused_in_one_line(tonnage: Tonnage, table: Path) -> None
     ):
         assert words in refusal(tonnage, "plan", record, *arguments)
     assert "--next is for" in refusal(tonnage, "plan", "sort", "--data", "1TB", "--next")
+
+
+def test_runs_on_one_provider_are_planned_on_another(tonnage: Tonnage, table: Path) -> None:
+    record = table.with_name("runs.json")
+    tonnage.run("import", table, "--job", "nightly", "--output", record, check=True)
+    command = ("plan", record, "--provider", "gcp", "--now", "20 x r5.4xlarge", "--json")
+    made = Plan.from_json(json.loads(tonnage.run(*command, check=True).stdout))
+    assert made.current is not None and made.current.candidate.provider == "aws"
+    assert {each.provider for each in made.candidates} == {"gcp"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("job;machine_type;nodes;seconds\na;m5.large;2;90\n", "missing column"),
+        ("Job,Machine_type,nodes,seconds\na,m5.large,2,90\n", "missing column job"),
+        ("job,machine_type,nodes,seconds\na,m5.large,2\n", "row 2"),
+        ("job,machine_type,nodes,seconds\na,m5.large,2,0.0000001\n", "row 2"),
+        ("job,machine_type,nodes,seconds,k\na,m5.large,2,90,nan\n", "leave it blank"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(
+    tonnage: Tonnage, tmp_path: Path, text: str, words: str
+) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text(text)
+    assert words in refusal(tonnage, "import", file, "--output", tmp_path / "runs.json")

@@ -158,6 +158,13 @@ def test_plain_text_and_joined_streams_are_read_alike() -> None:
     assert read(gzip.compress(first) + gzip.compress(second)) == expected
 
 
+def test_a_rolling_log_without_one_of_its_parts_is_refused(tmp_path: Path) -> None:
+    for number in (3, 4, 6):
+        (tmp_path / f"events_{number}_app").touch()
+    with pytest.raises(UnreadableFile, match="events_5_"):
+        local_log(tmp_path)
+
+
 def test_a_rolling_log_is_read_in_the_order_of_its_numbers(tmp_path: Path) -> None:
     content = text_lines(JOIN)
     for number, part in enumerate((content[:20], content[20:30], content[30:]), start=9):

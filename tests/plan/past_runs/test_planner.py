@@ -159,3 +159,19 @@ def test_the_next_run_tells_something_and_costs_something() -> None:
         (each.gain for each in proposed), reverse=True
     )
     assert np.isfinite(found.usd).all() and math.isfinite(found.usd_per_second.sum())
+
+
+def test_many_nights_on_one_cluster_tell_no_more_of_others_than_one() -> None:
+    nights = [run(8, 3_600.0 + each, repetition=each + 1) for each in range(200)]
+    five = [(WORLD.offers[1], 5)]
+    times = [
+        KnownRuns(past(*some), Machines([WORLD])).times(five, None).seconds[0]
+        for some in (nights[:1], nights)
+    ]
+    assert times[1] == pytest.approx(times[0], rel=0.05)
+
+
+def test_runs_may_be_of_machines_that_are_no_candidates() -> None:
+    elsewhere = replace(WORLD, offers=WORLD.offers[:1])
+    made = plan_past_runs(request(), past(run(8, 3_600)), None, [elsewhere], known_machines=[WORLD])
+    assert {each.offer for each in made.candidates} == {"m.large"}

@@ -59,3 +59,15 @@ def test_a_table_without_runs_or_columns_is_refused(tmp_path: Path) -> None:
         read_runs(table(tmp_path))
     with pytest.raises(CatalogError, match="repeated column nodes"):
         read_runs(table(tmp_path, head="job,machine_type,nodes,nodes,seconds"))
+
+
+def test_dates_and_dollars_are_no_parameters_of_a_job(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text(
+        "job,machine_type,nodes,seconds,usd,date\n"
+        "nightly,r5.4xlarge,20,3600,20.0,2026-01-01\n"
+        "nightly,r5.4xlarge,20,7200,40.0,2026-01-02\n"
+    )
+    runs = read_runs(file)
+    assert {run.name for run in runs} == {"nightly"}
+    assert [run.price_hour for run in runs] == [1.0, 1.0]
