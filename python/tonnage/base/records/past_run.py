@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from tonnage.base.records.base import Amount, PositiveCount, Record, Struct
+from tonnage.base.records.base import Amount, Number, PositiveCount, Record, Struct
 
 Outcome = Literal["ok", "timeout", "failed"]
 """Of ``timeout``, the time after which it was stopped; of ``failed``, how long it took to fail."""
@@ -25,7 +25,7 @@ class PastRun(Struct, frozen=True, kw_only=True):
     """Where its data was: "local" disks or "volumes"; empty: on local disks, if there are any."""
     outcome: Outcome = "ok"
     repetition: PositiveCount = 1
-    parameters: dict[str, float | str] = field(default_factory=dict)
+    parameters: dict[str, Number | str] = field(default_factory=dict)
 
     @property
     def program(self) -> tuple[str, str]:

@@ -6,7 +6,6 @@ run). Any other is a parameter of the job, unless it says the same for all rows 
 machine type, or another word for each row, as a date does.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ VOLUMES = re.compile(r"(?i)ebs|volume|\bpd\b|gp[23]|io[12]|network")
 """What those call disks behind the network who write tables."""
 MOST_NODES = 1_000_000
 LEAST_SECONDS, MOST_SECONDS = 1e-3, 1e9
+LARGEST = 1e21
 
 
 def read_runs(path: Path) -> list[PastRun]:
@@ -99,8 +99,8 @@ def _value(row: CsvRow, name: str) -> float | str:
         value = float(text)
     except ValueError:
         return text
-    if not math.isfinite(value):
-        raise row.error(name, f"{text} is no number; leave it blank")
+    if not abs(value) <= LARGEST:
+        raise row.error(name, f"{text} is no number of a parameter; leave it blank")
     return value
 
 
