@@ -136,6 +136,18 @@ def test_an_unfinished_application_is_planned_with_a_warning(
     assert "2 of the application's jobs failed" in text.stdout
 
 
+def test_a_discount_is_on_both_sides_of_a_saving(tonnage: Tonnage, nightly: str) -> None:
+    command = ("plan", nightly, *NOW, "--json")
+    whole, half = (
+        Plan.from_json(json.loads(tonnage.run(*command, *more, check=True).stdout)).current
+        for more in ((), ("--discount", "50"))
+    )
+    assert whole is not None and half is not None
+    assert whole.saves_usd is not None and half.saves_usd is not None
+    assert half.saves_usd.high < 0.75 * whole.saves_usd.high
+    assert half.saves_usd.low < whole.saves_usd.low
+
+
 def test_moving_to_spot_machines_is_compared_with_todays_price(
     tonnage: Tonnage, nightly: str
 ) -> None:

@@ -245,7 +245,7 @@ def test_report_refuses_in_one_line(tonnage: Tonnage, tmp_path: Path) -> None:
     for arguments, expected in (
         (("a.json", "--output", "a.html"), "would overwrite a.json, which it is made of"),
         (("a.json", "b.json"), "a.json is of one job; it must be the only path"),
-        (("a.json", "--price", "n=1"), "--price applies only to measurements, but a.json is of a"),
+        (("a.json", "--price", "n=1"), "--price applies only to measurements, but a.json is a job"),
         (("broken.json",), "broken.json: $.stages[0].tasks: expected int"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)

@@ -124,10 +124,6 @@ class Application(Record, frozen=True, kw_only=True):
     notes: list[str]
 
     @property
-    def executor_seconds(self) -> float:
-        return sum(each.ended_seconds - each.began_seconds for each in self.executors)
-
-    @property
     def core_seconds(self) -> float | None:
         """Of the executors' cores, busy or not; None if an executor's cores are unknown."""
         total = 0.0

@@ -374,7 +374,10 @@ def plan(
     from tonnage.plan.explain import explain as explain_offer
     from tonnage.plan.planner import PlanError, PlanRequest
     from tonnage.plan.planner import plan as make_plan
-    from tonnage.plan.recommendations.current_cluster import plan_on, with_current_cluster
+    from tonnage.plan.recommendations.current_cluster import (
+        plan_on_current,
+        with_current_cluster,
+    )
 
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
@@ -459,7 +462,7 @@ def plan(
     with usage_errors(PlanError):
         today = None
         if now is not None:
-            today = plan_on(request, now, profiles)
+            today = plan_on_current(request, now, profiles)
             if limits.deadline is None:
                 request = request.no_slower_than(today.candidate)
         if explain is not None:
@@ -470,7 +473,7 @@ def plan(
             return
         made = make_plan(request, catalogs, profiles)
         if today is not None:
-            made = with_current_cluster(made, today, current.per_month, catalogs, profiles)
+            made = with_current_cluster(made, request, today, current.per_month, catalogs, profiles)
     if survey:
         print_survey(made, limits.budget, as_json)
     elif not made.candidates:

@@ -89,7 +89,7 @@ def report(
         _refuse_flags(flags, f"{reductions[0]} is a reduction")
         page, record, lines = _report_reductions(reductions, out)
     elif jobs := [place for path in paths if (place := find_job_record(path))]:
-        _refuse_flags(flags, f"{jobs[0]} is of a job")
+        _refuse_flags(flags, f"{jobs[0]} is a job's record")
         if len(paths) > 1:
             raise core.UsageError(f"{jobs[0]} is of one job; it must be the only path")
         page, record, lines = write_job_report(jobs[0], out)

@@ -71,7 +71,7 @@ def read_training_sets(
     if not found:
         chosen = f" of {', '.join(strategies)}" if strategies else ""
         raise CatalogError(
-            f"{path}: no training set{chosen} is of a job of the runs; jobs are {', '.join(jobs)}"
+            f"{path}: no training set{chosen} names a job of the table, which has {', '.join(jobs)}"
         )
     return [
         TrainingSet(

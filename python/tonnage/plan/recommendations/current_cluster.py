@@ -20,7 +20,7 @@ from tonnage.plan.candidates import Choice, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array, BillingUnit
 from tonnage.plan.monte_carlo import HIGH, LOW, sampled_seconds
-from tonnage.plan.planner import PlanError, PlanRequest, find_choice, options_for, request_of
+from tonnage.plan.planner import PlanError, PlanRequest, options_for
 from tonnage.plan.search import Limits, group_cost_usd
 
 
@@ -43,17 +43,16 @@ class PlannedCluster:
 
 def with_current_cluster(
     made: Plan,
+    request: PlanRequest,
     now: PlannedCluster,
     runs_per_month: float | None,
     catalogs: Sequence[Catalog],
     known: ProfileIndex,
 ) -> Plan:
-    """The plan with what the job costs on ``now``, and what its best candidate saves."""
+    """The request's plan with what the job costs on ``now``, and what its best candidate saves."""
     saves = None
     if made.candidates:
-        best = find_choice(made, made.candidates[0], catalogs, known)
-        unit = request_of(made).limits.billing_unit
-        saves = _saving(made.bytes, now, best, made.candidates[0], unit)
+        saves = _saving(request, now, made.candidates[0], catalogs, known)
     seen = made.job.settings.get("seconds") if made.bytes == made.job.seen_bytes else None
     return structs.replace(
         made,
@@ -66,8 +65,8 @@ def with_current_cluster(
     )
 
 
-def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedCluster:
-    """Plan the request's job on that cluster alone, whatever its limits.
+def plan_on_current(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedCluster:
+    """Plan the request's job on the cluster that it ran on, at its price on demand.
 
     Raises:
         PlanError: The job cannot be planned on it.
@@ -77,43 +76,54 @@ def plan_on(request: PlanRequest, now: Cluster, known: ProfileIndex) -> PlannedC
     job = structs.replace(request.job, least_memory_per_vcpu=None, room=room)
     if job.core_speed is not None:
         job = structs.replace(job, spread=min(job.spread, MISFIT.noise))
+    offer, caution = _with_slots(now, job.settings.get("slots"))
+    asked = dataclasses.replace(request, job=job, purchase="on-demand")
+    planned = plan_on(asked, Cluster(now.catalog, offer, now.nodes), known)
+    if caution is None:
+        return planned
+    notes = [*planned.candidate.notes, caution]
+    return PlannedCluster(planned.choice, structs.replace(planned.candidate, notes=notes))
+
+
+def plan_on(request: PlanRequest, cluster: Cluster, known: ProfileIndex) -> PlannedCluster:
+    """Plan the request's job on a cluster alone, whatever its limits.
+
+    Raises:
+        PlanError: The job cannot be planned on it.
+    """
+    limits = Limits(
+        min_nodes=cluster.nodes,
+        max_nodes=cluster.nodes,
+        objective="cost",
+        billing_unit=request.limits.billing_unit,
+    )
     asked = dataclasses.replace(
         request,
-        job=job,
-        purchase="on-demand",
-        limits=Limits(
-            min_nodes=now.nodes,
-            max_nodes=now.nodes,
-            objective="cost",
-            billing_unit=request.limits.billing_unit,
-        ),
+        limits=limits,
         include=frozenset(OFFER_KINDS),
         arch=None,
         placement=None,
         measured_only=False,
         quota_vcpus=None,
     )
-    offer, caution = _with_slots(now, job.settings.get("slots"))
-    catalog = structs.replace(now.catalog, offers=(offer,))
-    options = options_for(asked, [catalog], known)
+    catalog = structs.replace(cluster.catalog, offers=(cluster.offer,))
+    options = options_for(dataclasses.replace(asked, providers=()), [catalog], known)
     choices = [
-        Choice(group, place, now.nodes)
+        Choice(group, place, cluster.nodes)
         for group in options.groups
         for place in range(len(group.machines))
-        if group.allows(place, now.nodes)
+        if group.allows(place, cluster.nodes)
     ]
     if not choices:
         why = "; ".join(dict.fromkeys(each.why for each in options.refused))
         raise PlanError(
-            f"the job cannot run on {now.nodes} x {now.offer.type}, as far as is known: "
+            f"the job cannot run on {cluster.nodes} x {cluster.offer.type}, as far as is known: "
             f"{why or 'its data does not fit'}"
         )
-    samples = CapacitySamples(now.nodes, now.nodes)
-    planned = candidates(job, request.size, choices, samples, asked.limits)
-    best, *_ = ranked(planned, asked.limits)
+    samples = CapacitySamples(cluster.nodes, cluster.nodes)
+    planned = candidates(request.job, request.size, choices, samples, limits)
+    best, *_ = ranked(planned, limits)
     at = next(place for place, each in enumerate(planned) if each is best)
-    if caution:
-        best = structs.replace(best, notes=[*best.notes, caution])
     return PlannedCluster(choices[at], best)
 
 
@@ -132,15 +142,41 @@ def _with_slots(now: Cluster, slots: object) -> tuple[Offer, str | None]:
 
 
 def _saving(
-    size: int, now: PlannedCluster, then: Choice, after: Candidate, billing_unit: BillingUnit
+    request: PlanRequest,
+    now: PlannedCluster,
+    best: Candidate,
+    catalogs: Sequence[Catalog],
+    known: ProfileIndex,
 ) -> SignedRange:
-    """Dollars that a run on ``then`` costs less than on ``now``."""
-    before = _sampled_usd(now.choice, size, billing_unit)
+    """Dollars that a run on the best candidate costs less than on ``now``."""
+    unit = request.limits.billing_unit
+    before = _sampled_usd(now.choice, request.size, unit)
+    after = _sampled_usd(_choice_of(request, best, catalogs, known), request.size, unit)
     # In another order: a sampled cluster of one is no sampled cluster of the other.
-    drawn = before - np.roll(_sampled_usd(then, size, billing_unit), len(before) // 2 + 1)
-    middle = now.candidate.cost_usd.median - after.cost_usd.median
+    drawn = before - np.roll(after, len(before) // 2 + 1)
+    middle = now.candidate.cost_usd.median - best.cost_usd.median
     low, high = np.quantile(drawn, [LOW, HIGH])
     return SignedRange(low=min(float(low), middle), median=middle, high=max(float(high), middle))
+
+
+def _choice_of(
+    request: PlanRequest, candidate: Candidate, catalogs: Sequence[Catalog], known: ProfileIndex
+) -> Choice:
+    """A candidate of the request's plan, with its start, prices and addresses."""
+    of_offer = [
+        structs.replace(
+            each, offers=tuple(one for one in each.offers if one.type == candidate.offer)
+        )
+        for each in catalogs
+        if each.name == candidate.catalog
+    ]
+    return next(
+        Choice(group, place, candidate.nodes)
+        for group in options_for(request, of_offer, known).groups
+        for place, machine in enumerate(group.machines)
+        if (group.demand.layout, machine.placement) == (candidate.layout, candidate.placement)
+        and group.allows(place, candidate.nodes)
+    )
 
 
 def _sampled_usd(choice: Choice, size: int, billing_unit: BillingUnit) -> Array:
