@@ -16,6 +16,9 @@ from tonnage.plan.past_runs.runs_of_job import RunsOfJob, join_runs
 
 MOST_RUNS = 150
 """So many are used, those of the job first: more tell hardly more, and take longer."""
+MEMORY_SPREAD = 0.35
+"""How far the cluster memory in which stated data fits is from what usual settings say, as a
+logarithm."""
 
 
 def typical_runs(runs: Sequence[PastRun]) -> list[PastRun]:
@@ -28,11 +31,6 @@ def typical_runs(runs: Sequence[PastRun]) -> list[PastRun]:
         structs.replace(some[0], seconds=float(np.median([run.seconds for run in some])))
         for some in alike.values()
     ]
-
-
-MEMORY_SPREAD = 0.35
-"""How far the cluster memory in which stated data fits is from what usual settings say, as a
-logarithm."""
 
 
 class NoFinishedRun(Exception):
