@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli.command import Tonnage
+from tonnage.base.records.application import Application
 from tonnage.base.records.past_run import PastRuns
 from tonnage.base.records.plan import Plan
 
@@ -16,6 +17,8 @@ nightly,r5.4xlarge,20,28800,
 hourly,m5.xlarge,8,900,100000000000
 hourly,m5.xlarge,8,1700,200000000000
 """
+
+SPARK = Path(__file__).parents[2] / "support" / "recorded" / "spark"
 
 
 @pytest.fixture
@@ -70,6 +73,24 @@ def test_mistakes_are_refused_in_one_line(tonnage: Tonnage, table: Path) -> None
     ):
         assert words in refusal(tonnage, "plan", record, *arguments)
     assert "--next is for" in refusal(tonnage, "plan", "sort", "--data", "1TB", "--next")
+
+
+def test_an_event_log_tells_what_one_of_the_runs_took(tonnage: Tonnage, table: Path) -> None:
+    log, record = table.with_name("log.json"), table.with_name("runs.json")
+    tonnage.run("import", SPARK / "spark-4.0-cached.zstd", "--output", log, check=True)
+    seconds = Application.read(log).seconds
+    table.write_text(f"job,machine_type,nodes,seconds\nnightly,m5.large,2,{seconds + 2:.0f}\n")
+    command = ("import", table, "--demands", log, "--output", record)
+    assert "core hours" in tonnage.run(*command, check=True).stdout
+    past = PastRuns.read(record)
+    assert past.demands is not None and past.demands.disk_bytes > 1e6
+    assert past.cached_bytes and past.cached_bytes > 1e6
+    planned = tonnage.run("plan", record, "--provider", "aws", check=True).stdout
+    assert "times alone do not tell" not in planned.lower()
+    table.write_text("job,machine_type,nodes,seconds\nnightly,m5.large,2,3600\n")
+    assert "none of nightly did" in refusal(tonnage, *command)
+    assert "--demands" in refusal(tonnage, "import", table, "--demands", table)
+    assert "--demands is for" in refusal(tonnage, "import", log, "--demands", log)
 
 
 def test_runs_on_one_provider_are_planned_on_another(tonnage: Tonnage, table: Path) -> None:

@@ -157,10 +157,17 @@ def test_tasks_of_several_cores_hold_all_of_them() -> None:
     one = application(stage(tasks=4, run_seconds=40.0), settings={"spark.task.cpus": "2"})
     analysis = analyse_application(one)
     assert analysis.slots == 4 and used(analysis) == {"computing": 80.0}
-    (driver, phase) = application_job(one).phases
+    job = application_job(one)
+    (driver, phase) = job.phases
     assert driver.fixed_seconds == 0 and phase.fixed_seconds == 0
     (cpu,) = phase.demands
     assert cpu.per_byte * 1_000 == pytest.approx(80.0)  # Of the least input, 1 kB
+    assert job.settings["slots"] == 8
+
+
+def test_waves_of_tasks_of_several_cores_are_of_all_their_cores() -> None:
+    one = application(stage(tasks=10, run_seconds=40.0), settings={"spark.task.cpus": "2"})
+    assert application_job(one).phases[-1].tasks == 20
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tonnage.model.past_runs.baselines import BASELINES
 from tonnage.model.past_runs.clusters import Clusters
 from tonnage.model.past_runs.law import log_times
 from tonnage.model.past_runs.misfit import ANY_SCALE, MISFIT
-from tonnage.model.past_runs.posterior import RunsOf, Times, predict
+from tonnage.model.past_runs.posterior import Outcomes, RunsOf, Times, predict
 from tonnage.model.past_runs.prior import PRIOR, prior_draws
 
 GIB = 1 << 30
@@ -54,7 +54,8 @@ def made_up(number: int) -> np.ndarray:
 def predicted(true: np.ndarray, known: list[int], unfinished: list[int] | None = None) -> Times:
     places = [*known, *(unfinished or [])]
     stopped = np.array([False] * len(known) + [True] * len(unfinished or []))
-    return predict(all_runs().at(places), true[places], stopped, all_runs(), 3)
+    its = Outcomes(true[places], stopped, np.zeros(len(places), dtype=bool))
+    return predict(all_runs().at(places), its, all_runs(), 3)
 
 
 def test_intervals_hold_and_more_runs_narrow_them() -> None:
@@ -81,6 +82,19 @@ def test_a_run_that_was_stopped_took_at_least_that_long() -> None:
     assert predicted(limit, [MIDDLE], unfinished=[0]).seconds[0] > 1.2 * without
 
 
+def test_a_run_that_failed_where_memory_is_least_suggests_a_step() -> None:
+    true = made_up(7)
+    runs, least = all_runs().at([MIDDLE, MIDDLE + len(NODES), 2 * len(NODES)]), 2 * len(NODES)
+    seconds = true[[MIDDLE, MIDDLE + len(NODES), least]]
+    none, last = np.zeros(3, dtype=bool), np.array([False, False, True])
+    failed = predict(runs, Outcomes(seconds, none, last), all_runs(), 3)
+    finished = runs.at([0, 1])
+    without = predict(finished, Outcomes.of_finished(seconds[:2]), all_runs(), 3)
+    slower = failed.seconds / without.seconds
+    assert slower[least] > 1.1
+    assert slower[[MIDDLE, MIDDLE + len(NODES)]] == pytest.approx(1.0, abs=0.05)
+
+
 def test_a_variant_of_twice_the_size_teaches_and_takes_longer() -> None:
     true = made_up(2)
     its = all_runs()
@@ -93,13 +107,13 @@ def test_a_variant_of_twice_the_size_teaches_and_takes_longer() -> None:
     )
     known = its.at([MIDDLE]) + variant.at([0, 14])
     seconds = np.array([true[MIDDLE], true[0] + np.log(2), true[14] + np.log(2)])
-    both = predict(known, seconds, np.zeros(3, dtype=bool), its, 3)
+    both = predict(known, Outcomes.of_finished(seconds), its, 3)
     (low, high), (alone_low, alone_high) = (
         both.interval(0.9),
         predicted(true, [MIDDLE]).interval(0.9),
     )
     assert np.median(high / low) < np.median(alone_high / alone_low)
-    of_larger = predict(its.at([MIDDLE]), true[[MIDDLE]], np.zeros(1, dtype=bool), larger, 3)
+    of_larger = predict(its.at([MIDDLE]), Outcomes.of_finished(true[[MIDDLE]]), larger, 3)
     assert np.all(of_larger.seconds > predicted(true, [MIDDLE]).seconds)
 
 
@@ -108,8 +122,7 @@ def test_a_working_set_that_is_told_places_the_step() -> None:
     less, more = (
         predict(
             all_runs().at([MIDDLE]),
-            true[[MIDDLE]],
-            np.zeros(1, dtype=bool),
+            Outcomes.of_finished(true[[MIDDLE]]),
             all_runs(),
             3,
             prior=PRIOR.with_working_set(size * GIB),

@@ -113,6 +113,20 @@ def test_the_power_of_a_parameter_is_learned_from_other_values() -> None:
         assert np.median(np.abs(errors)) < 0.2, power
 
 
+def test_repeated_runs_have_one_prediction() -> None:
+    backtest = table(2, values=(5,))
+    ((name, job),) = backtest.jobs.items()
+    assert len(job.distinct) == len(job.runs) // 2
+    times = backtest.predict(name, [(name, place) for place in range(100)])
+    repeated = [
+        [place for place, at in enumerate(job.which_distinct) if at == one]
+        for one in range(len(job.distinct))
+    ]
+    for first, second in repeated:
+        assert np.array_equal(times.single[:, first], times.single[:, second])
+        assert job.seconds[first] / job.seconds[second] < 2.0
+
+
 def test_a_cluster_is_chosen_for_the_usual_size() -> None:
     job = next(iter(table(1, values=(5,)).jobs.values()))
     assert {job.runs[place].data_bytes for place in job.choices} == {20 * 10**9}

@@ -10,7 +10,7 @@ import pytest
 from support.data.copies import replace
 from support.data.offers import catalog, offer
 from tonnage.base.records.job import Job
-from tonnage.base.records.past_run import PastRun, PastRuns
+from tonnage.base.records.past_run import PastRun, PastRuns, RunDemands
 from tonnage.catalog import Catalog, Offer
 from tonnage.plan.past_runs.clusters import FARTHEST, node_numbers, worthwhile
 from tonnage.plan.past_runs.known_runs import KnownRuns, NoFinishedRun
@@ -51,8 +51,8 @@ def run(nodes: int, seconds: float, machine_type: str = "m.4xlarge", **given: ob
     )
 
 
-def past(*runs: PastRun, cached: int | None = None) -> PastRuns:
-    return PastRuns(job=runs[0].name, runs=list(runs), cached_bytes=cached)
+def past(*runs: PastRun, **told: object) -> PastRuns:
+    return PastRuns(job=runs[0].name, runs=list(runs), **told)  # type: ignore[arg-type]
 
 
 def request(**given: object) -> PlanRequest:
@@ -130,10 +130,38 @@ def test_stated_memory_makes_clusters_without_it_slower() -> None:
     seen = run(16, 1_000, framework="spark")
     small = [(WORLD.offers[1], 6)]
     times = [
-        KnownRuns(past(seen, cached=cached), Machines([WORLD])).times(small, None).seconds[0]
+        KnownRuns(past(seen, cached_bytes=cached), Machines([WORLD])).times(small, None).seconds[0]
         for cached in (None, 400 * GB, 4 * GB)
     ]
     assert times[1] > 1.3 * times[0] and times[1] > 1.3 * times[2]
+
+
+def test_told_demands_say_what_does_not_shrink() -> None:
+    """Of an hour on 8 machines of 16 vCPUs, 50 min are the driver's, or none."""
+    many = [(WORLD.offers[1], 64)]
+    cores, serial = 8 * 16 * 600.0, 3_000.0
+    told = [
+        RunDemands(core_seconds=of_cores, disk_bytes=0, network_bytes=0, serial_seconds=fixed)
+        for of_cores, fixed in ((cores, serial), (cores + 8 * 16 * serial, 0.0))
+    ]
+    seconds = [
+        KnownRuns(past(run(8, 3_600), demands=its), Machines([WORLD])).times(many, None).seconds[0]
+        for its in (told[0], None, told[1])
+    ]
+    assert seconds[0] > 1.5 * seconds[1] > 1.6 * seconds[2]
+
+
+def test_a_failed_run_makes_clusters_with_as_little_memory_slower() -> None:
+    small = [(WORLD.offers[0], 4)]
+    seen = [run(4, 3_600), run(4, 3_700, "r.4xlarge")]
+    failed = run(4, 600, "m.large", outcome="failed")
+    seconds = [
+        KnownRuns(past(*runs), Machines([WORLD])).times(small, None).seconds[0]
+        for runs in (seen, [*seen, failed])
+    ]
+    assert seconds[1] > 1.1 * seconds[0]
+    made = plan_past_runs(request(), past(*seen, failed), None, [WORLD])
+    assert "1 failed run may have had too little memory" in made.notes
 
 
 def test_sizes_of_one_job_tell_how_it_grows() -> None:

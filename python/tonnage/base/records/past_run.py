@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from tonnage.base.records.base import Amount, Number, PositiveCount, Record, Struct
+from tonnage.base.records.base import Amount, Count, Number, PositiveCount, Record, Seconds, Struct
 
 Outcome = Literal["ok", "timeout", "failed"]
 """Of ``timeout``, the time after which it was stopped; of ``failed``, how long it took to fail."""
@@ -40,6 +40,17 @@ class PastRun(Struct, frozen=True, kw_only=True):
         return "_".join([*(part for part in given if part), *rest])
 
 
+class RunDemands(Struct, frozen=True, kw_only=True):
+    """What a run took in all, as its event log has it, or as its nodes were sampled."""
+
+    core_seconds: Annotated[float, Meta(gt=0, le=1e18)]
+    """Of the reference's cores, or of the machines' own where their speed is unknown."""
+    disk_bytes: Count
+    network_bytes: Count
+    serial_seconds: Seconds
+    """In which work is not divided: it is the driver's, or a start."""
+
+
 class PastRuns(Record, frozen=True, kw_only=True):
     """The runs of a program, with whatever data and parameters."""
 
@@ -48,8 +59,10 @@ class PastRuns(Record, frozen=True, kw_only=True):
     job: str
     """The name of the runs to plan for; the others are its variants."""
     runs: Annotated[list[PastRun], Meta(min_length=1)]
-    cached_bytes: PositiveCount | None = None
+    cached_bytes: Count | None = None
     """Of the data that it keeps in memory; ``None`` is unknown."""
+    demands: RunDemands | None = None
+    """Of one of the runs; ``None`` is unknown."""
 
     def __post_init__(self) -> None:
         programs = {run.program for run in self.runs}

@@ -7,6 +7,7 @@ from tonnage.base import core
 from tonnage.base.records import Job, Observation, Record, read_table
 from tonnage.base.records.application import Application
 from tonnage.base.records.find_measurements import has_schema
+from tonnage.base.records.past_run import PastRuns
 from tonnage.measure.importers.metric import one_line
 
 OBSERVATION, JOB, SERIES = "observation.json", "job.json", "series.parquet"
@@ -27,6 +28,10 @@ def find_job_record(path: Path) -> Path | None:
         return None
     if _is_a(path, Application) or _is_a(path, Observation):
         return path
+    if has_schema(path, PastRuns):
+        raise core.UsageError(
+            f"{path} has the times of past runs, which make no report; use tonnage plan {path}"
+        )
     return _record_of_job(path) if has_schema(path, Job) else None
 
 

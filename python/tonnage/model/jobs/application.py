@@ -85,7 +85,7 @@ def application_job(
     spilled = max((each.spilled_bytes for each in phases), default=0)
     output = sum(map(_written, application.stages))
     slots, cores = slots_of(application), cores_of_task(application)
-    seen = SeenCluster(slots, min(vcpus / slots, cores) if vcpus else cores)
+    seen = SeenCluster(slots, cores, min(vcpus / slots, cores) if vcpus else cores)
     busy = sum(each.seconds for each in phases)
     return Job(
         name=f"{application.engine}: {application.name or application.id}",
@@ -111,7 +111,7 @@ def application_job(
             "failed_jobs": application.failed_jobs,
             "application": application.id,
             "seconds": application.seconds,
-            "slots": slots,
+            "slots": slots * cores,
         },
     )
 
@@ -149,9 +149,10 @@ def cores_of_task(application: Application) -> int:
 
 @dataclass(frozen=True)
 class SeenCluster:
-    """How many tasks ran at once, and how much of a vCPU each had."""
+    """How many tasks ran at once, how many cores each held, and how much of a vCPU it had."""
 
     slots: int
+    cores_of_task: int
     vcpus_of_slot: float
 
 
@@ -235,7 +236,7 @@ class StagesAtOnce:
             name=self.name,
             demands=self._demands(size, seen, read, written, source),
             fixed_seconds=terms.fixed,
-            tasks=self.tasks if terms.in_waves else None,
+            tasks=self.tasks * seen.cores_of_task if terms.in_waves else None,
             longest_task_per_byte=terms.longest_task / size,
         )
 
@@ -266,7 +267,7 @@ class StagesAtOnce:
         computed = max(self._warm_seconds(seen.slots) - self.wait_seconds, 0.0)
         amounts: list[tuple[Resource, float, bool]] = [
             ("cpu", computed * seen.vcpus_of_slot, False),
-            ("task wait", self.wait_seconds, False),
+            ("task wait", self.wait_seconds * seen.cores_of_task, False),
             (READS[read], _read(self.stages), False),
             ("local write", local, False),
             ("network", sent, True),

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Clusters:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def memory_gib(self) -> Floats:
+        """Of one machine."""
+        return self.memory_bytes / (1 << 30)
 
     def at(self, places: npt.ArrayLike) -> "Clusters":
         where = np.asarray(places, dtype=np.int64)

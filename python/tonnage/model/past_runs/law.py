@@ -88,10 +88,6 @@ def log_times(
             cluster.
         log_work: The same of work that other parameters than the size cause.
     """
-
-    def column(values: Floats) -> Floats:
-        return values[:, None]
-
     its, reference = clusters, REFERENCE
     speed = np.log(its.cores / its.vcpus) * column(demands.core_speed_power)
     speed = np.exp(speed + demands.family_speeds[:, its.families])
@@ -103,16 +99,8 @@ def log_times(
     network *= _of(reference.network_bytes_per_second, its, "network_bytes_per_second")
     work = _longest([cores, disk, network], column(demands.overlap))
     work *= all_vcpus ** column(demands.growth)
-    gib = its.memory_bytes / (1 << 30)
-    work *= _step(
-        column(demands.cliff_factor),
-        (column(demands.working_set_log_gib) + log_sizes - np.log(its.nodes * gib))
-        / column(demands.cliff_width),
-    )
-    work *= _step(
-        column(demands.heap_factor),
-        (column(demands.heap_log_gib) - np.log(gib / its.vcpus)) / column(demands.heap_width),
-    )
+    work *= 1 + column(demands.cliff_factor) * _beyond_memory(demands, its, log_sizes)
+    work *= 1 + column(demands.heap_factor) * _beyond_heap(demands, its)
     grown = np.exp(column(demands.size_power) * log_sizes + log_work)
     coordinated = np.exp(column(demands.coordination_power) * log_sizes)
     result: Floats = np.log(
@@ -121,6 +109,17 @@ def log_times(
         + column(demands.start)
     )
     return result
+
+
+def lacks_memory(demands: Demands, clusters: Clusters, log_sizes: Floats | float = 0.0) -> Floats:
+    """How surely each job has too little memory on each cluster, from 0 to 1: draws times clusters.
+
+    A job without a step needs none.
+    """
+    of_all = (column(demands.cliff_factor) > 0) * _beyond_memory(demands, clusters, log_sizes)
+    of_each = (column(demands.heap_factor) > 0) * _beyond_heap(demands, clusters)
+    lacking: Floats = np.maximum(of_all, of_each)
+    return lacking
 
 
 def _of(rate: Floats, clusters: Clusters, name: str) -> Floats:
@@ -137,6 +136,24 @@ def _longest(parts: list[Floats], overlap: Floats) -> Floats:
     return total
 
 
-def _step(height: Floats, x: Floats) -> Floats:
-    factor: Floats = 1 + height / (1 + np.exp(-np.clip(x, -STEEPEST, STEEPEST)))
-    return factor
+def _beyond_memory(demands: Demands, clusters: Clusters, log_sizes: Floats | float) -> Floats:
+    """From 0, where the working set fits into the cluster's memory, to 1."""
+    needed = column(demands.working_set_log_gib) + log_sizes
+    missing = needed - np.log(clusters.nodes * clusters.memory_gib)
+    return _step(missing / column(demands.cliff_width))
+
+
+def _beyond_heap(demands: Demands, clusters: Clusters) -> Floats:
+    """From 0, where there is memory enough for each vCPU, to 1."""
+    missing = column(demands.heap_log_gib) - np.log(clusters.memory_gib / clusters.vcpus)
+    return _step(missing / column(demands.heap_width))
+
+
+def _step(x: Floats) -> Floats:
+    step: Floats = 1 / (1 + np.exp(-np.clip(x, -STEEPEST, STEEPEST)))
+    return step
+
+
+def column(values: Floats) -> Floats:
+    """Values of draws, to be combined with those of clusters."""
+    return values[:, None]

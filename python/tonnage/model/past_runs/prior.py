@@ -16,6 +16,7 @@ import numpy as np
 
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.law import Demands
+from tonnage.model.past_runs.run_demands import DemandShares
 
 DRAWS = 20_000
 SEED = 20_260_731
@@ -44,7 +45,10 @@ KEEPS_NOTHING = ("hadoop", "mapreduce")
 """Engines that read their input from disks in each pass, so that there is hardly a step where a
 working set fits into memory."""
 CLIFF_CHANCE = 0.08
-"""Of a job of these engines."""
+"""Of a job of these engines, or of one that keeps nothing in memory."""
+TOLD_SHARE_SPREAD = 0.5
+"""How far the disks', the network's and the serial share of another cluster's time are from what a
+run's bytes and seconds say, as a logarithm: page caches, rates below the stated ones."""
 TOLD_SPREAD = 0.2
 """How far off a stated working set is, as a logarithm."""
 
@@ -75,7 +79,7 @@ class Prior:
     def of_engine(self, engine: str) -> "Prior":
         """Of the jobs of an engine, such as Spark; of any job where it is unknown."""
         if engine.lower().startswith(KEEPS_NOTHING):
-            return replace(self, cliff_factor=self.cliff_factor._replace(chance=CLIFF_CHANCE))
+            return self.without_working_set()
         return self
 
     def with_working_set(self, size: float, spread: float = TOLD_SPREAD) -> "Prior":
@@ -85,6 +89,19 @@ class Prior:
             cliff_factor=self.cliff_factor._replace(chance=1.0),
             working_set_log_gib=Normal(math.log(size / (1 << 30)), spread),
         )
+
+    def with_shares(self, told: DemandShares) -> "Prior":
+        """Of a job of which one run's demands are known."""
+        return replace(
+            self,
+            disk=LogNormal(told.disk, TOLD_SHARE_SPREAD),
+            network=LogNormal(told.network, TOLD_SHARE_SPREAD),
+            serial=LogNormal(told.serial, TOLD_SHARE_SPREAD),
+        )
+
+    def without_working_set(self) -> "Prior":
+        """Of a job that keeps nothing in memory."""
+        return replace(self, cliff_factor=self.cliff_factor._replace(chance=CLIFF_CHANCE))
 
 
 PRIOR = Prior(

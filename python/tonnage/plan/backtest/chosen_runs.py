@@ -5,9 +5,10 @@ most by what is predicted from those before it, or, to compare, one at random.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tonnage.model.past_runs.baselines import BASELINES
 from tonnage.model.past_runs.next_run import next_runs
 from tonnage.plan.backtest.runs import Backtest
 from tonnage.plan.backtest.training_sets import TrainingSet
@@ -22,10 +23,13 @@ class ChosenRuns:
     """What was chosen after 1, 2, ... runs of a job, beginning with one training set's first."""
 
     job: str
+    program: tuple[str, str]
     regrets: Sequence[float]
     """What the chosen cluster costs above the cheapest, as a share, by the number of runs."""
     random_regrets: Sequence[float]
     """The same, had the runs been drawn at random."""
+    law_regrets: Mapping[str, Sequence[float]]
+    """The same, of simpler laws that know the runs at random."""
     spent: float
     """What the chosen runs cost together, in runs on the cheapest cluster."""
 
@@ -54,9 +58,27 @@ def _choose(backtest: Backtest, name: str, first: int, count: int) -> ChosenRuns
         return dice.choice([place for place in range(len(job.runs)) if place not in known])
 
     runs, regrets = _series(backtest, job, first, count, best)
-    _, random_regrets = _series(backtest, job, first, count, any_of)
+    drawn, random_regrets = _series(backtest, job, first, count, any_of)
     paid = (job.seconds * job.usd_per_second)[runs].sum()
-    return ChosenRuns(name, regrets, random_regrets, float(paid / job.paid.min()))
+    return ChosenRuns(
+        job=name,
+        program=job.program,
+        regrets=regrets,
+        random_regrets=random_regrets,
+        law_regrets={law: _regrets_by(job, drawn, law) for law in BASELINES},
+        spent=float(paid / job.paid.min()),
+    )
+
+
+def _regrets_by(job: RunsOfJob, runs: Sequence[int], law: str) -> list[float]:
+    """Of the cluster that a simpler law chooses after each of these runs."""
+    regrets = []
+    for number in range(1, len(runs) + 1):
+        known = [place for place in runs[:number] if place in job.finished]
+        trained = job.clusters.at(known), job.sizes[known], job.seconds[known]
+        seconds = BASELINES[law](*trained, job.clusters, job.sizes)
+        regrets.append(job.regret(job.cheapest_by(seconds)))
+    return regrets
 
 
 def _series(

@@ -135,6 +135,8 @@ def _tested(
         np.array([getattr(each.seconds, name) for each in planned])
         for name in ("low", "median", "high")
     )
+    deadline = float(np.median(true))
+    in_time = _cheapest_in_time(others, middle, deadline)
     return Tested(
         job=name,
         program=(name, "spark"),
@@ -142,8 +144,8 @@ def _tested(
         inside=(low <= true) & (true <= high),
         widths=high / low,
         regret=_regret(others, middle),
-        missed=_is_late(others, middle, true),
-        deadline_regret=None,
+        missed=bool(true[in_time] > deadline),
+        deadline_regret=_above_cheapest_in_time(others, in_time, deadline),
         baselines=_baselines(runs[at], others, true),
     )
 
@@ -160,10 +162,13 @@ def _baselines(
     for name, law in BASELINES.items():
         trained = known, np.ones(1), np.array([seen.application.seconds])
         seconds = law(*trained, targets, np.ones(len(others)))
+        deadline = float(np.median(true))
+        in_time = _cheapest_in_time(others, seconds, deadline)
         found[name] = OfBaseline(
             errors=np.abs(seconds / true - 1),
             regret=_regret(others, seconds),
-            missed=_is_late(others, seconds, true),
+            missed=bool(true[in_time] > deadline),
+            deadline_regret=_above_cheapest_in_time(others, in_time, deadline),
         )
     return found
 
@@ -175,11 +180,15 @@ def _regret(runs: Sequence[LoggedRun], seconds: Floats) -> float:
     return paid[int(np.argmin(dollars))] / min(paid) - 1
 
 
-def _is_late(runs: Sequence[LoggedRun], seconds: Floats, true: Floats) -> bool:
-    """Whether the cheapest of those predicted to be faster than half of the runs is not."""
-    deadline = float(np.median(true))
+def _cheapest_in_time(runs: Sequence[LoggedRun], seconds: Floats, deadline: float) -> int:
+    """By what is predicted; the fastest, if none is in time."""
     dollars = np.array([each * run.usd_per_second for each, run in zip(seconds, runs, strict=True)])
     in_time = seconds <= deadline
     if not in_time.any():
-        return bool(true[int(np.argmin(seconds))] > deadline)
-    return bool(true[int(np.argmin(np.where(in_time, dollars, np.inf)))] > deadline)
+        return int(np.argmin(seconds))
+    return int(np.argmin(np.where(in_time, dollars, np.inf)))
+
+
+def _above_cheapest_in_time(runs: Sequence[LoggedRun], choice: int, deadline: float) -> float:
+    in_time = [run.paid for run in runs if run.application.seconds <= deadline]
+    return runs[choice].paid / min(in_time) - 1

@@ -39,8 +39,8 @@ class Tested:
     """What the chosen cluster costs above the cheapest, as a share."""
     missed: bool
     """Whether the cluster that is chosen for a deadline is too late."""
-    deadline_regret: float | None
-    """As ``regret``, of the clusters in time; ``None`` if it is missed."""
+    deadline_regret: float
+    """What that cluster costs above the cheapest that is in time, whether it is late or not."""
     baselines: Mapping[str, "OfBaseline"]
 
 
@@ -51,6 +51,7 @@ class OfBaseline:
     errors: Floats
     regret: float
     missed: bool
+    deadline_regret: float
 
 
 class Backtest:
@@ -104,14 +105,14 @@ class Backtest:
         """Predict all runs of a job from some, each a job's name and a place among its runs."""
         job = self.jobs[name]
         some = [(self.jobs[other], place) for other, place in known]
-        everything = job.as_runs(range(len(job.runs)), 0, job)
-        return predict(
+        times = predict(
             *join_runs(job, some),
-            everything,
+            job.as_runs(job.distinct, 0, job),
             self.machines.families,
             prior=self.prior.of_engine(job.runs[0].framework),
             misfit=self.misfit,
         )
+        return times.at(job.which_distinct)
 
 
 def _judged(job: RunsOfJob, runs: Sequence[tuple[str, int]], times: Times) -> Tested:
@@ -124,13 +125,14 @@ def _judged(job: RunsOfJob, runs: Sequence[tuple[str, int]], times: Times) -> Te
     for name, law in BASELINES.items():
         trained = job.clusters.at(known), job.sizes[known], job.seconds[known]
         seconds = law(*trained, job.clusters, job.sizes)
+        in_time = _cheapest_in_time(job, seconds)
         baselines[name] = OfBaseline(
             errors=np.abs(seconds[tested] / true - 1),
             regret=job.regret(job.cheapest_by(seconds)),
-            missed=job.is_missed(_cheapest_in_time(job, seconds)),
+            missed=job.is_missed(in_time),
+            deadline_regret=job.deadline_regret(in_time),
         )
     chosen = job.choose(times, job.deadline)
-    missed = job.is_missed(chosen)
     return Tested(
         job=job.name,
         program=job.program,
@@ -138,8 +140,8 @@ def _judged(job: RunsOfJob, runs: Sequence[tuple[str, int]], times: Times) -> Te
         inside=((low <= job.seconds) & (job.seconds <= high))[tested],
         widths=(high / low)[tested],
         regret=job.regret(job.choose(times)),
-        missed=missed,
-        deadline_regret=None if missed else job.deadline_regret(chosen),
+        missed=job.is_missed(chosen),
+        deadline_regret=job.deadline_regret(chosen),
         baselines=baselines,
     )
 

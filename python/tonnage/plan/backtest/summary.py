@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.model.past_runs.clusters import Floats
-from tonnage.plan.backtest.runs import Tested
+from tonnage.plan.backtest.runs import OfBaseline, Tested
 
 RESAMPLED = 2_000
 SEED = 28
@@ -24,6 +23,8 @@ class LawSummary:
     regret_p90: float
     missed: float
     """The share of deadlines that the chosen clusters miss."""
+    deadline_regret_median: float
+    deadline_regret_mean: float
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,12 @@ class Summary(LawSummary):
     coverage: float
     width: float
     """The median of the intervals' upper bound over the lower."""
-    deadline_regret_median: float | None
     baselines: Mapping[str, LawSummary]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The mean of the jobs' median errors less a baseline's, and its 90 % interval by program."""
+    """The mean over jobs of a figure less that of another law, and its 90 % interval by program."""
 
     difference: float
     low: float
@@ -48,26 +48,14 @@ class Comparison:
 
 def summary(name: str, tested: Sequence[Tested]) -> Summary:
     """Of all predictions of these tests together."""
-    kept = [each.deadline_regret for each in tested if each.deadline_regret is not None]
-    own = _law(
-        [each.errors for each in tested],
-        [each.regret for each in tested],
-        [each.missed for each in tested],
-    )
     return Summary(
-        **vars(own),
+        **vars(_law(tested)),
         name=name,
         cells=sum(len(each.errors) for each in tested),
         coverage=float(np.concatenate([each.inside for each in tested]).mean()),
         width=float(np.median(np.concatenate([each.widths for each in tested]))),
-        deadline_regret_median=float(np.median(kept)) if kept else None,
         baselines={
-            law: _law(
-                [each.baselines[law].errors for each in tested],
-                [each.baselines[law].regret for each in tested],
-                [each.baselines[law].missed for each in tested],
-            )
-            for law in tested[0].baselines
+            law: _law([each.baselines[law] for each in tested]) for law in tested[0].baselines
         },
     )
 
@@ -81,7 +69,7 @@ def summaries(tested: Sequence[Tested]) -> list[Summary]:
 
 
 def compare(tested: Sequence[Tested]) -> dict[str, Comparison]:
-    """With each baseline; programs are drawn with replacement, with all of their jobs."""
+    """The jobs' median errors with each baseline's."""
     jobs: dict[str, list[Tested]] = defaultdict(list)
     for each in tested:
         jobs[each.job].append(each)
@@ -94,6 +82,12 @@ def _compare(jobs: Mapping[str, Sequence[Tested]], law: str) -> Comparison:
         own = np.median(np.concatenate([each.errors for each in some]))
         its = np.median(np.concatenate([each.baselines[law].errors for each in some]))
         programs[some[0].program].append(float(own - its))
+    return compare_programs(programs)
+
+
+def compare_programs(programs: Mapping[Hashable, Sequence[float]]) -> Comparison:
+    """From each program's differences, one for each of its jobs; programs are drawn with
+    replacement, with all of their jobs."""
     sums = np.array([sum(each) for each in programs.values()])
     counts = np.array([len(each) for each in programs.values()])
     drawn = np.random.default_rng(SEED).integers(0, len(sums), (RESAMPLED, len(sums)))
@@ -102,13 +96,17 @@ def _compare(jobs: Mapping[str, Sequence[Tested]], law: str) -> Comparison:
     return Comparison(float(sums.sum() / counts.sum()), float(low), float(high))
 
 
-def _law(errors: Sequence[Floats], regrets: Sequence[float], missed: Sequence[bool]) -> LawSummary:
-    together = np.concatenate(errors)
+def _law(tested: Sequence[Tested | OfBaseline]) -> LawSummary:
+    together = np.concatenate([each.errors for each in tested])
+    regrets = [each.regret for each in tested]
+    in_time = [each.deadline_regret for each in tested]
     return LawSummary(
         median_error=float(np.median(together)),
         p90_error=float(np.quantile(together, 0.9)),
         regret_median=float(np.median(regrets)),
         regret_mean=float(np.mean(regrets)),
         regret_p90=float(np.quantile(regrets, 0.9)),
-        missed=float(np.mean(missed)),
+        missed=float(np.mean([each.missed for each in tested])),
+        deadline_regret_median=float(np.median(in_time)),
+        deadline_regret_mean=float(np.mean(in_time)),
     )

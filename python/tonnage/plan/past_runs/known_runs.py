@@ -10,6 +10,7 @@ from tonnage.base.records.past_run import PastRun, PastRuns
 from tonnage.catalog import Offer
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
 from tonnage.model.past_runs.prior import PRIOR, Prior
+from tonnage.model.past_runs.run_demands import demand_shares
 from tonnage.plan.past_runs.run_machines import Machines
 from tonnage.plan.past_runs.run_table import by_job
 from tonnage.plan.past_runs.runs_of_job import RunsOfJob, join_runs
@@ -69,8 +70,12 @@ class KnownRuns:
 
     def _prior(self) -> Prior:
         prior = PRIOR.of_engine(self.job.runs[0].framework)
+        if self.past.demands is not None:
+            prior = prior.with_shares(demand_shares(self.past.demands))
         if self.past.cached_bytes is None:
             return prior
+        if not self.past.cached_bytes:
+            return prior.without_working_set()
         # Nodes keep data in a part of their memory, which engines and settings make another.
         return prior.with_working_set(
             self.past.cached_bytes / MEMORY_FOR_DATA, spread=MEMORY_SPREAD
@@ -79,10 +84,5 @@ class KnownRuns:
     def _runs_to_learn(self) -> list[tuple[RunsOfJob, int]]:
         """The runs to learn from, those of the job first."""
         others = [each for name, each in self.jobs.items() if name != self.past.job]
-        some = [
-            (its, place)
-            for its in [self.job, *others]
-            for place, run in enumerate(its.runs)
-            if run.outcome != "failed"
-        ]
+        some = [(its, place) for its in [self.job, *others] for place in range(len(its.runs))]
         return some[:MOST_RUNS]

@@ -350,7 +350,11 @@ def _notes(past: PastRuns, request: PlanRequest) -> list[str]:
     types = {run.machine_type for run in finished}
     known = formatting.several(len(finished), "finished run")
     kinds = formatting.several(len(types), "machine type")
-    notes = [f"predicted from {known} on {kinds}", BY_TIMES, NOT_INCLUDED]
+    notes = [f"predicted from {known} on {kinds}"]
+    failed = sum(run.outcome == "failed" for run in past.runs)
+    if failed:
+        notes.append(f"{formatting.several(failed, 'failed run')} may have had too little memory")
+    notes += [NOT_INCLUDED] if past.demands else [BY_TIMES, NOT_INCLUDED]
     if request.purchase == "spot":
         notes.append("what interruptions add is not included")
     return notes

@@ -8,7 +8,7 @@ from tonnage.base.records.past_run import PastRun
 from tonnage.catalog import CatalogError, Offer
 from tonnage.model.past_runs.choice import cheapest
 from tonnage.model.past_runs.clusters import Floats
-from tonnage.model.past_runs.posterior import RunsOf, Times
+from tonnage.model.past_runs.posterior import Outcomes, RunsOf, Times
 from tonnage.plan.past_runs.run_machines import Machines
 
 FAR = 20.0
@@ -39,6 +39,12 @@ class RunsOfJob:
             name: value for name, value in runs[0].parameters.items() if isinstance(value, str)
         }
         """Parameters that are no numbers; how much work they make is unknown."""
+        alike = [(*self._cluster(place), self.sizes[place]) for place in range(len(runs))]
+        places = {cluster: place for place, cluster in reversed([*enumerate(alike)])}
+        self.distinct = sorted(places.values())
+        """A place for each cluster and size: repeated runs have the same prediction."""
+        self.which_distinct = [self.distinct.index(places[each]) for each in alike]
+        """Of each run, where it is in ``distinct``."""
         self.choices = self._choices()
         """A place for each cluster that a run of the usual size finished on."""
         self.typical_seconds = np.array([self._typical(place) for place in self.choices])
@@ -50,15 +56,15 @@ class RunsOfJob:
             return []
         sizes = self.sizes[self.finished]
         size = sizes[np.argmin(np.abs(np.log(sizes / (self.usual_bytes or 1.0))))]
-        clusters: dict[tuple[str, str, int], int] = {}
+        clusters: dict[tuple[str, str, int, str], int] = {}
         for place in self.finished:
             if self.sizes[place] == size:
                 clusters.setdefault(self._cluster(place), place)
         return list(clusters.values())
 
-    def _cluster(self, place: int) -> tuple[str, str, int]:
+    def _cluster(self, place: int) -> tuple[str, str, int, str]:
         run = self.runs[place]
-        return run.provider, run.machine_type, run.nodes
+        return run.provider, run.machine_type, run.nodes, run.disks
 
     def _typical(self, place: int) -> float:
         """The median of a cluster's repeated runs."""
@@ -120,28 +126,23 @@ class RunsOfJob:
         )
 
 
-def join_runs(
-    job: RunsOfJob, some: Sequence[tuple[RunsOfJob, int]]
-) -> tuple[RunsOf, Floats, np.ndarray]:
-    """Runs of a job and of its variants, each by its place, relative to the job.
-
-    Failed ones are left out, since they tell no time. Given are the runs, logarithms of what they
-    took, and which were stopped before their end.
-    """
+def join_runs(job: RunsOfJob, some: Sequence[tuple[RunsOfJob, int]]) -> tuple[RunsOf, Outcomes]:
+    """Runs of a job and of its variants, each by its place, relative to the job, and how they
+    ended."""
     variants = {job.name: 0}
-    parts, seconds, stopped = [], [], []
-    for its, place in some:
-        run = its.runs[place]
-        if run.outcome == "failed":
-            continue
-        variant = variants.setdefault(its.name, len(variants))
-        parts.append(its.as_runs([place], variant, job))
-        seconds.append(run.seconds)
-        stopped.append(run.outcome == "timeout")
+    parts = [
+        its.as_runs([place], variants.setdefault(its.name, len(variants)), job)
+        for its, place in some
+    ]
     joined = parts[0]
     for part in parts[1:]:
         joined += part
-    return joined, np.log(seconds), np.array(stopped)
+    runs = [its.runs[place] for its, place in some]
+    return joined, Outcomes(
+        np.log([run.seconds for run in runs]),
+        np.array([run.outcome == "timeout" for run in runs]),
+        np.array([run.outcome == "failed" for run in runs]),
+    )
 
 
 def _usd_per_hour(run: PastRun, offer: Offer) -> float:

@@ -48,8 +48,16 @@ def import_files(
         int | None,
         Size(
             "A table of past runs: size of the data that the job keeps in memory, as its engine "
-            "shows it. Default: unknown.",
+            "shows it. Default: that of --demands, or unknown.",
             parse_measurable,
+        ),
+    ] = None,
+    demands: Annotated[
+        Path | None,
+        Option(
+            "FILE.json",
+            "A table of past runs: the event log, or what was sampled, of one of them, as "
+            "imported; what its run took is known then. Default: unknown.",
         ),
     ] = None,
     endpoint_url: EndpointUrl = None,
@@ -74,10 +82,11 @@ def import_files(
         tonnage import s3://logs/eventlog_v2_application_1_0001/ --output job.json
         tonnage import last-night/ --data 2TB --output job.json
         tonnage import runs.csv --cached 195GB --output job.json
+        tonnage import runs.csv --demands last-night.json --output job.json
     """
     tables = [each for each in files if is_run_table(each)]
     if not tables:
-        for flag, value in (("--job", job), ("--cached", cached)):
+        for flag, value in (("--job", job), ("--cached", cached), ("--demands", demands)):
             if value is not None:
                 raise core.UsageError(f"{flag} is for a table of past runs; remove it")
     if tables:
@@ -85,7 +94,7 @@ def import_files(
             raise core.UsageError(
                 f"{tables[0]} is a table of past runs, which is imported alone, without --data"
             )
-        import_past_runs(Path(tables[0]), out, job, cached, as_json)
+        import_past_runs(Path(tables[0]), out, job, cached, demands, as_json)
     elif _are_node_runs(files, out, data):
         import_node_run([Path(each) for each in files], out, data, as_json)
     else:

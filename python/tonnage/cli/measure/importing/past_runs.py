@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,13 @@ from tonnage.cli.output import print_result
 from tonnage.cli.output.observed_runs.past_runs import past_run_lines
 
 if TYPE_CHECKING:
-    from tonnage.base.records.past_run import PastRun
+    from tonnage.base.records.past_run import PastRun, RunDemands
 
 NEEDED = ("job", "machine_type", "nodes", "seconds")
 ENOUGH, HEADER_BYTES = 2, 4096
 """So many of its columns tell a table of runs from other files."""
+SAME_RUN = 0.2
+"""A run is one of the table's if it took as long, but for such a share: tables count its start."""
 SHOWN_JOBS = 8
 """The most that an error lists."""
 
@@ -34,7 +37,12 @@ def is_run_table(place: str) -> bool:
 
 
 def import_past_runs(
-    file: Path, out: Path | None, job: str | None, cached: int | None, as_json: bool
+    file: Path,
+    out: Path | None,
+    job: str | None,
+    cached: int | None,
+    observed: Path | None,
+    as_json: bool,
 ) -> None:
     from tonnage.base.records.past_run import PastRuns
     from tonnage.catalog import CatalogError
@@ -45,16 +53,55 @@ def import_past_runs(
         runs = read_runs(file)
     name = _job(file, runs, job)
     program = next(run.program for run in runs if run.name == name)
+    own = [run for run in runs if run.program == program]
+    demands = None
+    if observed is not None:
+        demands, kept = _demands(observed, own)
+        cached = kept if cached is None else cached
     past = PastRuns(
         job=name,
-        runs=[run for run in runs if run.program == program],
+        runs=own,
         cached_bytes=cached,
+        demands=demands,
     )
     lines = past_run_lines(past)
     if out:
         past.write(out)
         lines.append(f"Results: {out}, for tonnage plan")
     print_result(past, lines, as_json)
+
+
+def _demands(file: Path, runs: Sequence[PastRun]) -> tuple[RunDemands, int | None]:
+    """What one of the runs took, and what it kept in memory, if that is known."""
+    from tonnage.base.records.application import Application
+    from tonnage.base.records.base import RecordError
+    from tonnage.base.records.find_measurements import has_schema
+    from tonnage.base.records.job import Job
+    from tonnage.measure.importers.metric import one_line
+    from tonnage.model.jobs.application import application_job, cached_bytes
+    from tonnage.model.past_runs.run_demands import run_demands
+
+    with usage_errors(RecordError, prefix="--demands "):
+        if has_schema(file, Application):
+            application = Application.read(file)
+            job, kept = application_job(application), cached_bytes(application)
+        else:
+            job, kept = Job.read(file), None
+    found = run_demands(job)
+    if found is None:
+        raise core.UsageError(
+            f"--demands {file}: what its run took is unknown; specify the imported event log of a "
+            "run, or its job as tonnage import or tonnage observe writes it"
+        )
+    seconds = job.settings.get("seconds")
+    if isinstance(seconds, float) and not any(
+        run.outcome == "ok" and math.isclose(run.seconds, seconds, rel_tol=SAME_RUN) for run in runs
+    ):
+        raise core.UsageError(
+            f"--demands {file}: its run took {formatting.duration(seconds)}, which none of "
+            f"{one_line(runs[0].job)} did; specify what is known of one of them"
+        )
+    return found, kept
 
 
 def _job(file: Path, runs: Sequence[PastRun], asked: str | None) -> str:

@@ -1,7 +1,7 @@
 """Past runs of a job, in a few lines."""
 
 from tonnage.base import formatting
-from tonnage.base.records.past_run import PastRuns
+from tonnage.base.records.past_run import PastRuns, RunDemands
 from tonnage.measure.importers.metric import one_line
 
 
@@ -23,9 +23,19 @@ def past_run_lines(past: PastRuns) -> list[str]:
         lines.append(
             f"they took {formatting.duration(seconds[0])} to {formatting.duration(seconds[-1])}"
         )
+    if past.demands:
+        lines.append(_demand_line(past.demands))
     others = len(past.runs) - len(own)
     if others:
         lines.append(
             f"{formatting.several(others, 'run')} with other data or parameters tell how it grows"
         )
     return lines
+
+
+def _demand_line(demands: RunDemands) -> str:
+    moved = {"disks": demands.disk_bytes, "network": demands.network_bytes}
+    parts = [f"{name} {formatting.size(count)}" for name, count in moved.items()]
+    core_hours = f"{demands.core_seconds / 3600:,.3g} core hours"
+    serial = f"{formatting.duration(demands.serial_seconds)} that nodes do not shorten"
+    return f"one of them took {formatting.listing([core_hours, *parts, serial])}"

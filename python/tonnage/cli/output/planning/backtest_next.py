@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from tonnage.base import formatting
 from tonnage.plan.backtest.chosen_runs import ChosenRuns
+from tonnage.plan.backtest.summary import Comparison, compare_programs
 
 ALL = "all jobs"
 
@@ -18,7 +20,12 @@ def next_values(found: Sequence[ChosenRuns], counts: Sequence[int]) -> dict[str,
     return {
         "next": {
             "jobs": [{"job": name, **_values(some, counts)} for name, some in _by_job(found)],
-            "overall": _values(found, counts),
+            "overall": {
+                **_values(found, counts),
+                "less_than_random": {
+                    str(count): asdict(_less_than_random(_by_job(found), count)) for count in counts
+                },
+            },
         }
     }
 
@@ -33,9 +40,38 @@ def next_lines(found: Sequence[ChosenRuns], counts: Sequence[int]) -> Iterator[s
     yield f"  {'':{width}}" + "".join(f"{formatting.several(each, 'run'):>14}" for each in counts)
     for name, some in [*sorted(jobs), (ALL, found)]:
         yield _line(name, width, [each.regrets for each in some], counts)
-    yield _line("at random", width, [each.random_regrets for each in found], counts)
+    yield "  from runs at random:"
+    yield _line("the same law", width, [each.random_regrets for each in found], counts)
+    for law in found[0].law_regrets:
+        yield _line(law, width, [each.law_regrets[law] for each in found], counts)
+    last = max(counts)
+    worst, regret = max(
+        ((name, _mean([each.regrets for each in some], last)) for name, some in jobs),
+        key=lambda job: job[1],
+    )
+    yield f"  worst job after {formatting.several(last, 'run')}: {worst}, mean {100 * regret:.0f} %"
+    than_random = _less_than_random(jobs, last)
+    yield (
+        f"  mean regret of a job less that of runs at random: {100 * than_random.difference:+.1f} "
+        f"points [{100 * than_random.low:+.1f} .. {100 * than_random.high:+.1f}], by program"
+    )
     spent = float(np.median([each.spent for each in found]))
-    yield f"  {max(counts)} chosen runs cost {spent:.1f} times the cheapest run, in the median"
+    yield f"  {last} chosen runs cost {spent:.1f} times the cheapest run, in the median"
+
+
+def _less_than_random(jobs: Sequence[tuple[str, Sequence[ChosenRuns]]], count: int) -> Comparison:
+    programs: dict[Hashable, list[float]] = defaultdict(list)
+    for _, some in jobs:
+        own, drawn = (
+            _mean([getattr(each, name) for each in some], count)
+            for name in ("regrets", "random_regrets")
+        )
+        programs[some[0].program].append(own - drawn)
+    return compare_programs(programs)
+
+
+def _mean(regrets: Sequence[Sequence[float]], count: int) -> float:
+    return float(np.mean(_after(regrets, count)))
 
 
 def _by_job(found: Sequence[ChosenRuns]) -> list[tuple[str, Sequence[ChosenRuns]]]:
@@ -48,12 +84,20 @@ def _by_job(found: Sequence[ChosenRuns]) -> list[tuple[str, Sequence[ChosenRuns]
 def _values(some: Sequence[ChosenRuns], counts: Sequence[int]) -> dict[str, Any]:
     chosen = [each.regrets for each in some]
     drawn = [each.random_regrets for each in some]
+    by_law = {law: [each.law_regrets[law] for each in some] for law in some[0].law_regrets}
     return {
         "regret_median": _by_count(chosen, counts, np.median),
         "regret_mean": _by_count(chosen, counts, np.mean),
         "random": {
             "regret_median": _by_count(drawn, counts, np.median),
             "regret_mean": _by_count(drawn, counts, np.mean),
+        },
+        "baselines": {
+            law: {
+                "regret_median": _by_count(its, counts, np.median),
+                "regret_mean": _by_count(its, counts, np.mean),
+            }
+            for law, its in by_law.items()
         },
         "spent_median": float(np.median([each.spent for each in some])),
     }

@@ -75,13 +75,13 @@ def _lines(count: int, tested: Sequence[Tested]) -> Iterator[str]:
     )
     yield (
         f"  with a deadline that half of the clusters keep, asked for with {100 * IN_TIME:.0f} %: "
-        f"missed by {100 * overall.missed:.0f} % of the choices"
+        f"{_deadline(overall)}"
     )
     compared = compare(tested)
     for law, its in overall.baselines.items():
         yield (
-            f"  {law + ':':15}{_error(its):>12}, regret {_regret(its)}, deadline missed by "
-            f"{100 * its.missed:.0f} %; {_comparison(compared[law])}"
+            f"  {law + ':':15}{_error(its):>12}, regret {_regret(its)}, deadline "
+            f"{_deadline(its)}; {_comparison(compared[law])}"
         )
 
 
@@ -91,6 +91,14 @@ def _error(its: LawSummary) -> str:
 
 def _regret(its: LawSummary) -> str:
     return f"{100 * its.regret_median:.0f} % ({100 * its.regret_mean:.0f})"
+
+
+def _deadline(its: LawSummary) -> str:
+    median, mean = 100 * its.deadline_regret_median, 100 * its.deadline_regret_mean
+    return (
+        f"missed by {100 * its.missed:.0f} % of the choices, which cost {median:.0f} % "
+        f"({mean:.0f}) above the cheapest in time"
+    )
 
 
 def _comparison(its: Comparison) -> str:
