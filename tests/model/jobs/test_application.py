@@ -6,7 +6,7 @@ import pytest
 
 from support.data.applications import GB, application, stage
 from tonnage.base.executor_memory import MEMORY_FOR_DATA
-from tonnage.base.records.application import CachedDataSet
+from tonnage.base.records.application import CachedDataSet, TasksInTurn
 from tonnage.base.records.job import Job, JobPhase
 from tonnage.model.jobs.application import (
     DRIVER,
@@ -105,8 +105,9 @@ def test_a_task_that_read_more_stays_long_and_one_that_did_not_does_not() -> Non
 
 
 def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
-    """The first four of 40 tasks took 7 s, the others 1 s."""
-    warm = stage(0, 0, 16, 40, task_seconds=64.0, first_task_seconds=28.0, median_task_seconds=1.0)
+    """Of 40 tasks the first four took 5 s, the next four 3 s, all others 1 s."""
+    turns = [TasksInTurn(tasks=4, seconds=4 * each) for each in (5.0, 3.0, 1.0)]
+    warm = stage(0, 0, 16, 40, task_seconds=64.0, early_tasks=turns, median_task_seconds=1.0)
     job = application_job(application(warm, seconds=16))
     warm_up, phase = job.phases[1:]
     assert (warm_up.name, phase.fixed_seconds) == (WARM_UP, pytest.approx(0.0))

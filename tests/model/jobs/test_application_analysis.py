@@ -19,7 +19,7 @@ LONG_TASK = {
     "run_seconds": 110.0,
     "median_task_seconds": 5.0,
     "longest_task_seconds": 40.0,
-    "first_tasks": 0,
+    "early_tasks": [],
 }
 
 
@@ -27,7 +27,7 @@ def stage(id: int = 0, began: float = 0.0, seconds: float = 10.0, **given: Any) 
     """A stage of eight tasks that keep eight slots busy, on the CPU unless it is given."""
     run_seconds = given.setdefault("run_seconds", 8 * seconds)
     all_seconds = run_seconds + given.get("deserialize_seconds", 0.0)
-    usual = {"task_seconds": all_seconds, "cpu_seconds": run_seconds, "first_tasks": 0}
+    usual = {"task_seconds": all_seconds, "cpu_seconds": run_seconds, "early_tasks": []}
     given = usual | given
     return made.stage(id, began, seconds, given.pop("tasks", 8), **given)
 
@@ -166,7 +166,8 @@ def test_tasks_of_several_cores_hold_all_of_them() -> None:
 
 
 def test_waves_of_tasks_of_several_cores_are_of_all_their_cores() -> None:
-    one = application(stage(tasks=10, run_seconds=40.0), settings={"spark.task.cpus": "2"})
+    cpus = {"spark.task.cpus": "2"}
+    one = application(stage(seconds=12.0, tasks=10, run_seconds=40.0), settings=cpus)
     assert application_job(one).phases[-1].tasks == 20
 
 
@@ -179,7 +180,7 @@ def test_waves_of_tasks_of_several_cores_are_of_all_their_cores() -> None:
         ({"run_seconds": 20.0}, "fixed"),
         ({"tasks": 6, "run_seconds": 60.0}, "computing"),
         ({"tasks": 4, "run_seconds": 40.0}, "too few tasks"),
-        ({"longest_task_seconds": 10.0, "run_seconds": 24.0, "first_tasks": 0}, "longest task"),
+        ({"longest_task_seconds": 10.0, "run_seconds": 24.0, "early_tasks": []}, "longest task"),
         ({"tasks": 3, "run_seconds": 30.0}, "too few tasks"),
     ],
 )

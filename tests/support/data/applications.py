@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tonnage.base.records.application import Application, ApplicationStage, Executor
+from tonnage.base.records.application import Application, ApplicationStage, Executor, TasksInTurn
 
 GB = 10**9
 
@@ -33,8 +33,7 @@ def stage(id: int, began: float, seconds: float, tasks: int, **given: Any) -> Ap
         "spilled_bytes": 0,
         "written_bytes": {},
         "task_seconds": each * tasks,
-        "first_tasks": min(tasks, 4),
-        "first_task_seconds": each * min(tasks, 4),
+        "early_tasks": [TasksInTurn(tasks=min(tasks, 4), seconds=each * min(tasks, 4))],
         "run_seconds": each * tasks,
         "cpu_seconds": each * tasks,
         "python": False,

@@ -45,6 +45,12 @@ class CachedDataSet(Struct, frozen=True, kw_only=True):
     disk_bytes: Count
 
 
+class TasksInTurn(Struct, frozen=True, kw_only=True):
+    tasks: Count
+    seconds: Seconds
+    """As ``task_seconds``, of all together."""
+
+
 class ApplicationStage(Struct, frozen=True, kw_only=True):
     """One attempt of a stage. Times of tasks are seconds of a core."""
 
@@ -74,10 +80,9 @@ class ApplicationStage(Struct, frozen=True, kw_only=True):
     written_bytes: dict[Source, Count]
     task_seconds: Seconds
     """From the launch of each task to its end, of all together."""
-    first_tasks: Count
-    """Finished tasks with which executors began the stage, one for each of their cores."""
-    first_task_seconds: Seconds
-    """As ``task_seconds``, of those: they also load and compile what the others then run."""
+    early_tasks: list[TasksInTurn]
+    """Finished tasks with which executors began the stage: they also load and compile what the
+    others then run. First those that each core did first, then those that it did second, ..."""
     run_seconds: Seconds
     cpu_seconds: Seconds
     """Of the threads of tasks, with deserialization: not of garbage collection, of the compiler, of

@@ -8,14 +8,15 @@ mostly the work of compilers, garbage collectors and Python. Where there were mo
 a slot had a part of a core. What a phase took beyond its slots' time and its longest task is fixed,
 as are the times without any stage, in which the driver works.
 
-The first tasks of an executor load and compile code, which the others then run. By how much they
-take longer, each slot takes longer, however many there are: that is the phase ``warm-up``. Where
+The first tasks of each slot load and compile code, which later ones then run. By how much they take
+longer, each slot takes longer, however many there are: that is the phase ``warm-up``. Where
 tasks of a stage differ in how much they read, it is not told apart.
 
     core seconds = (slot seconds - waits - warm-up x slots) x cores / slots
     fixed seconds = seconds - max(slot seconds / slots in whole waves, longest task) - warm-up
 """
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -49,6 +50,8 @@ SKEWED = 2.0
 """A task stays as long as it was, however many others there are, if it took so many times the
 median and read so many times the mean. One that read no more was slow for another reason: its
 executor began, or its machine was disturbed."""
+SLOWER = 1.2
+"""Tasks that take so many times what later ones take still warm up."""
 TASKS_BY_SLOTS = (1, 2, 3, 4)
 """A stage with so many tasks a slot was divided by the number of slots, as engines do unless they
 are given a number: it will be on other clusters, too."""
@@ -294,13 +297,23 @@ def is_skewed(stage: ApplicationStage) -> bool:
 
 
 def warm_up_seconds(stage: ApplicationStage) -> float:
-    """How much longer the first tasks of executors took than the others, each."""
-    others = stage.finished_tasks - stage.first_tasks
-    uneven = stage.largest_task_bytes * stage.tasks > SKEWED * _read_by_tasks(stage) > 0
-    if not stage.first_tasks or others < 1 or uneven:
+    """How much longer the first tasks of each slot together took than as many later ones."""
+    if stage.largest_task_bytes * stage.tasks > SKEWED * _read_by_tasks(stage) > 0:
         return 0.0
-    rest = stage.task_seconds - stage.lost_seconds - stage.first_task_seconds
-    return max(stage.first_task_seconds / stage.first_tasks - rest / others, 0.0)
+    *early, later = _task_seconds_in_turn(stage)
+    longer = itertools.takewhile(lambda each: each > SLOWER * later, early)
+    return sum(each - later for each in longer)
+
+
+def _task_seconds_in_turn(stage: ApplicationStage) -> list[float]:
+    """The mean time of the tasks that each slot did first, second, ..., and of all others."""
+    early = stage.early_tasks
+    others = stage.finished_tasks - sum(each.tasks for each in early)
+    found = [each.seconds / each.tasks for each in early]
+    if others > 0:
+        spent = stage.task_seconds - stage.lost_seconds - sum(each.seconds for each in early)
+        found.append(max(spent, 0.0) / others)
+    return found or [0.0]
 
 
 def _read_by_tasks(stage: ApplicationStage) -> int:

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tonnage.base.records.application import ApplicationStage, Source
+from tonnage.base.records.application import ApplicationStage, Source, TasksInTurn
 from tonnage.measure.importers.metric import one_line
 from tonnage.measure.importers.spark import events
 
 MS, NS = 1e3, 1e9
 """In a second."""
 LONGEST_TASK_MS = 2**32 - 1
+EARLY_TURNS = 4
+"""So many tasks of each core are kept apart; compilers are done with what they run by then."""
 PYTHON = ("Python", "Pandas", "Arrow")
 """In the names of operators and data sets that Python workers compute."""
 NO_INPUT = ("ParallelCollectionRDD", "EmptyRDD")
@@ -44,7 +46,8 @@ class StageSums:
         self._peak_memory = 0
         self._durations = array("I")
         self._of_executor = Counter[str]()
-        self._first_tasks = 0
+        self._early = [[0, 0] for _ in range(EARLY_TURNS)]
+        """Of each turn, how many tasks and milliseconds."""
         self._longest, self._longest_bytes, self._largest_bytes = -1, 0, 0
 
     def describe(self, info: events.StageInfo) -> None:
@@ -76,10 +79,11 @@ class StageSums:
         else:
             self._finished_tasks += 1
             self._durations.append(duration)
-            if self._of_executor[task.executor] < cores:
+            turn = self._of_executor[task.executor] // cores
+            if turn < EARLY_TURNS:
                 self._of_executor[task.executor] += 1
-                self._first_tasks += 1
-                sums["first_ms"] += duration
+                self._early[turn][0] += 1
+                self._early[turn][1] += duration
         if metrics is None:
             return
         shuffle_read, shuffle_write = metrics.shuffle_read, metrics.shuffle_write
@@ -134,8 +138,11 @@ class StageSums:
             spilled_bytes=sums["spilled"],
             written_bytes={self.writes_to: sums["written"]} if sums["written"] else {},
             task_seconds=sums["task_ms"] / MS,
-            first_tasks=self._first_tasks,
-            first_task_seconds=sums["first_ms"] / MS,
+            early_tasks=[
+                TasksInTurn(tasks=tasks, seconds=spent / MS)
+                for tasks, spent in self._early
+                if tasks
+            ],
             run_seconds=sums["run_ms"] / MS,
             cpu_seconds=sums["cpu_ns"] / NS,
             python=self.python,
