@@ -53,6 +53,7 @@ from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
 
 HERE = Path(__file__).resolve().parent
+USUAL_OUT = HERE.parents[1] / "target" / "spark-jobs"
 TYPES = (
     Type("a", disk=60, link=40, cores=0.30, memory=2048, usd=1.00),
     Type("b", disk=25, link=60, cores=0.35, memory=1536, usd=0.95),
@@ -146,7 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spark", type=Path, help="SPARK_HOME, where cells are missing")
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
-    parser.add_argument("--out", type=Path, default=HERE.parents[1] / "target" / "spark-jobs")
+    parser.add_argument("--out", type=Path, default=USUAL_OUT)
     parser.add_argument("--history", type=Path, default=HERE / "history.jsonl")
     parser.add_argument("--verbose", action="store_true", help="print each prediction")
     options = parser.parse_args()
