@@ -10,7 +10,7 @@ from support.data.copies import replace
 from support.data.offers import catalog, offer
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.plan import Candidate
-from tonnage.catalog import Offer
+from tonnage.catalog import OFFER_KINDS, Offer
 from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.explain import explain
 from tonnage.plan.planner import PlanRequest, plan
@@ -29,7 +29,7 @@ def job(*phases: JobPhase, core_speed: float | None = None) -> Job:
 
 def planned(wanted: Job, nodes: int, machine: Offer | None = None) -> Candidate:
     limits = Limits(min_nodes=nodes, max_nodes=nodes)
-    request = PlanRequest(job=wanted, size=SIZE, limits=limits)
+    request = PlanRequest(job=wanted, size=SIZE, limits=limits, include=frozenset(OFFER_KINDS))
     (candidate,) = plan(request, [catalog([machine or offer("m")])], KNOWN).candidates
     return candidate
 
@@ -67,6 +67,17 @@ def test_faster_cores_shorten_computing_and_the_longest_task_but_no_wait() -> No
         assert found.seconds.median == pytest.approx((CORE_SECONDS / speed + WAITS) / 80)
         found = planned(job(skewed, core_speed=0.5), 10, machine)
         assert found.seconds.median == pytest.approx(9_000 / speed)
+
+
+def test_slots_with_a_part_of_a_vcpu_take_longer_for_the_longest_task_and_to_warm_up() -> None:
+    """A quarter of a vCPU that bursts, of each of two, and a machine of a quarter of one."""
+    phase = JobPhase(name="join", demands=[], longest_task_per_byte=30 / SIZE, warm_up_seconds=4)
+    wanted = job(phase, core_speed=0.5)
+    whole = replace(offer("m"), vcpus=2, cores=1)
+    burst = replace(offer("t3.m"), vcpus=2, cores=1, baseline_vcpus=0.5)
+    quarter = replace(whole, vcpus=0.25, cores=0.125)
+    seconds = [planned(wanted, 1, each).seconds.median for each in (whole, burst, quarter)]
+    assert seconds == pytest.approx([30, 120, 120], rel=0.02)
 
 
 def test_how_fast_other_cores_are_is_uncertain() -> None:

@@ -89,8 +89,8 @@ AdvertisedResource = (
 """What machines advertise a rate of: local disks each way, the others as a class.
 
 ``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's, and
-``core speed`` what a vCPU has of these; ``slots`` is how many tasks run at once. The size of
-requests follows from the memory; how many are under way at once, and how many threads there
+``core speed`` what a slot of tasks has of these; ``slots`` is how many tasks run at once. The size
+of requests follows from the memory; how many are under way at once, and how many threads there
 are, from the vCPUs.
 """
 ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {

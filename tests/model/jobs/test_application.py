@@ -115,6 +115,14 @@ def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
     assert amount(job, phase, "cpu") == pytest.approx(40.0)
 
 
+def test_what_a_slot_with_a_part_of_a_vcpu_took_is_of_a_whole_one() -> None:
+    turns = [TasksInTurn(tasks=4, seconds=20.0), TasksInTurn(tasks=4, seconds=4.0)]
+    warm = stage(0, 0, 16, 40, task_seconds=56.0, early_tasks=turns, median_task_seconds=1.0)
+    one = application(warm, seconds=16)
+    whole, half = (application_job(one, vcpus=vcpus).phases[1] for vcpus in (4.0, 2.0))
+    assert half.warm_up_seconds == pytest.approx(whole.warm_up_seconds / 2)
+
+
 def test_bytes_go_where_they_were_read_and_written_or_where_the_user_says() -> None:
     moves = stage(
         *(0, 0, 20, 40),

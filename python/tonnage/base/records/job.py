@@ -97,9 +97,9 @@ class JobPhase(Struct, frozen=True, kw_only=True):
     tasks: PositiveCount | None = None
     """Into how many tasks it is divided, each of which runs in a slot of a vCPU; ``None``: any."""
     longest_task_per_byte: PerByte = 0.0
-    """Seconds of its longest task, below which no number of nodes brings it."""
+    """Seconds of a vCPU that its longest task takes, below which no number of nodes brings it."""
     warm_up_seconds: Seconds = 0.0
-    """What each core takes, whatever the input's size and the number of nodes."""
+    """Of a vCPU, which each slot takes, whatever the input's size and the number of nodes."""
 
 
 class SpaceDemand(Struct, frozen=True, kw_only=True):

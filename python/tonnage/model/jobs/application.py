@@ -94,7 +94,7 @@ def application_job(
         name=f"{application.engine}: {application.name or application.id}",
         phases=[
             JobPhase(name=DRIVER, demands=[], fixed_seconds=max(application.seconds - busy, 0.0)),
-            *_warm_up(sum(each.warm_up_seconds for each in phases)),
+            *_warm_up(sum(each.warm_up_seconds for each in phases) * seen.vcpus_of_core),
             *(each.to_phase(size, seen, read, written, source) for each in phases),
         ],
         room=_room(
@@ -157,6 +157,10 @@ class SeenCluster:
     slots: int
     cores_of_task: int
     vcpus_of_slot: float
+
+    @property
+    def vcpus_of_core(self) -> float:
+        return self.vcpus_of_slot / self.cores_of_task
 
 
 class PhaseSeconds(NamedTuple):
@@ -240,7 +244,7 @@ class StagesAtOnce:
             demands=self._demands(size, seen, read, written, source),
             fixed_seconds=terms.fixed,
             tasks=self.tasks * seen.cores_of_task if terms.in_waves else None,
-            longest_task_per_byte=terms.longest_task / size,
+            longest_task_per_byte=terms.longest_task * seen.vcpus_of_core / size,
         )
 
     def split_seconds(self, slots: int) -> PhaseSeconds:

@@ -171,7 +171,7 @@ def priced_machine(
     if vcpus := lasting_vcpus(offer):
         buckets["cpu"] = TokenBucket.constant(vcpus)
         buckets["cores"] = TokenBucket.constant(reference_cores(offer) or math.nan)
-        buckets["core speed"] = TokenBucket.constant(core_speed(offer) or math.nan)
+        buckets["core speed"] = TokenBucket.constant(slot_speed(offer) or math.nan)
         buckets["slots"] = TokenBucket.constant(task_slots(offer) or math.nan)
     threads = engine_threads(offer)
     buckets["threads"] = TokenBucket.constant(threads)
@@ -260,6 +260,13 @@ def core_speed(offer: Offer) -> float | None:
     """How much a vCPU does, in cores of the reference; ``None`` is unknown."""
     cores, vcpus = reference_cores(offer), lasting_vcpus(offer)
     return cores / vcpus if cores and vcpus else None
+
+
+def slot_speed(offer: Offer) -> float | None:
+    """As `core_speed`, of a task's slot: a part of it where a machine has less than a vCPU, or
+    lasting vCPUs that are fewer than its own."""
+    speed, lasting = core_speed(offer), lasting_vcpus(offer)
+    return speed * lasting / max(offer.vcpus or 1.0, 1.0) if speed and lasting else None
 
 
 def task_slots(offer: Offer) -> float | None:
