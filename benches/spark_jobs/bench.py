@@ -10,10 +10,11 @@ regret: what the cell that is predicted to be cheapest costs more than the cheap
 an application's, from its start to its end, as its own log has it.
 
 The claims: median error at most 12 %, worst 35 %, intervals hold in 80 to 97 %, and the mean regret
-is at most 5 %. Event logs are kept in `--out`, and finished cells are not run again. Once all
-exist, a line is added to `--history`. Needs root, what a lab needs, Java 17, PySpark 4 (`--spark`
-is the directory of its package), 16 GB of disk in /var/lib, and an otherwise idle machine for 45
-minutes.
+is at most 5 %. The six cells of a program run after each other, since a virtual machine's own
+processors may be half as fast again at another time; how fast they were is printed. Event logs are
+kept in `--out`, and finished cells are not run again. Once all exist, a line is added to
+`--history`. Needs root, what a lab needs, Java 17, PySpark 4 (`--spark` is the directory of its
+package), 48 GB of disk in /var/lib, and an otherwise idle machine for 75 minutes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import argparse
 import csv
 import itertools
 import json
+import statistics
 import sys
 import tempfile
 import time
@@ -32,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clusters
 from clusters import Cluster, Type
+from host_speed import HostSpeed
 from programs_by_name import PROGRAMS
 
 from tonnage import __version__
@@ -63,6 +66,7 @@ NODES = (2, 4)
 CELLS = [(kind.name, nodes) for kind, nodes in itertools.product(TYPES, NODES)]
 SCALE = 2.0
 SETTLE_SECONDS = 5
+SPEED = ".speed"
 SET_WITHIN = 0.03
 MEDIAN_ERROR, WORST_ERROR, INSIDE, REGRET = 0.12, 0.35, (0.80, 0.97), 0.05
 
@@ -72,24 +76,37 @@ def log_name(kind: str, nodes: int, program: str) -> str:
 
 
 def run_missing(out: Path, spark_home: Path, programs: Sequence[str]) -> None:
-    """Run the cells of which there is no event log."""
-    for kind in TYPES:
-        missing = {
-            nodes: [
-                each for each in programs if not (out / log_name(kind.name, nodes, each)).exists()
-            ]
-            for nodes in NODES
-        }
-        if not any(missing.values()):
-            continue
-        with clusters.standing(kind, max(NODES)) as addresses:
-            for nodes, some in missing.items():
-                if not some:
-                    continue
-                with Cluster(spark_home, kind, addresses, nodes) as cluster:
-                    time.sleep(SETTLE_SECONDS)
-                    for program in some:
-                        cluster.run(program, SCALE, out / log_name(kind.name, nodes, program))
+    """Run the cells of which there is no event log, all of a program after each other."""
+    missing = [
+        (program, kind, nodes)
+        for program, kind, nodes in itertools.product(programs, TYPES, NODES)
+        if not (out / log_name(kind.name, nodes, program)).exists()
+    ]
+    if not missing:
+        return
+    with clusters.standing(TYPES, max(NODES)) as addresses:
+        for program, kind, nodes in missing:
+            log = out / log_name(kind.name, nodes, program)
+            with Cluster(spark_home, kind, addresses, nodes) as cluster:
+                time.sleep(SETTLE_SECONDS)
+                with HostSpeed() as speed:
+                    cluster.run(program, SCALE, log)
+            log.with_suffix(SPEED).write_text(f"{speed.seconds}\n")
+
+
+def print_host_speeds(out: Path, programs: Sequence[str]) -> None:
+    """How fast the machine was during the cells of each program, relative to all cells."""
+    found = {
+        program: [
+            float(place.read_text())
+            for kind, nodes in CELLS
+            if (place := (out / log_name(kind, nodes, program)).with_suffix(SPEED)).exists()
+        ]
+        for program in programs
+    }
+    usual = statistics.median([each for some in found.values() for each in some] or [1.0])
+    for program, some in found.items():
+        print(f"{program}: the machine's speed was", *(f"{usual / each:.2f}" for each in some))
 
 
 def write_table(out: Path, programs: Iterable[str]) -> None:
@@ -104,7 +121,7 @@ def write_table(out: Path, programs: Iterable[str]) -> None:
 
 
 def lab_catalog() -> Catalog:
-    text = clusters.lab_text(list(TYPES), max(NODES))
+    text = clusters.lab_text(TYPES, max(NODES))
     with tempfile.TemporaryDirectory() as directory:
         return load_catalog(str(offers.write(Path(directory), parse(text, "lab.toml"))))
 
@@ -154,6 +171,7 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.spark:
         run_missing(options.out, options.spark, options.programs)
+    print_host_speeds(options.out, options.programs)
     write_table(options.out, options.programs)
     known = set_rates()
     runs = read_logged_runs(

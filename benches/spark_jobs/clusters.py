@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,17 +60,17 @@ class Type:
         return int(self.memory * HEAP_SHARE)
 
 
-def lab_text(types: list[Type], count: int) -> str:
+def lab_text(types: Sequence[Type], count: int) -> str:
     head = f'[lab]\nname = "{LAB}"\n'
     driver = f'[[machine]]\ntype = "{DRIVER}"\nprice_usd_per_hour = 1\ncpus = {DRIVER_CORES}\n'
     return head + "".join(each.text(count) for each in types) + driver
 
 
 @contextmanager
-def standing(kind: Type, count: int) -> Iterator[dict[str, str]]:
-    """Start so many machines of a type and the driver's; yields addresses by name."""
+def standing(kinds: Sequence[Type], count: int) -> Iterator[dict[str, str]]:
+    """Start so many machines of each type and the driver's; yields addresses by name."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(lab_text([kind], count))
+        file.write(lab_text(kinds, count))
         file.flush()
         subprocess.run([*TONNAGE, "lab", "up", file.name], check=True, stdout=subprocess.DEVNULL)
     try:
