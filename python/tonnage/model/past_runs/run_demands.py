@@ -30,7 +30,7 @@ def run_demands(job: Job) -> RunDemands | None:
     if not size:
         return None
 
-    def moved(resources: tuple[Resource, ...]) -> float:
+    def amount(resources: tuple[Resource, ...]) -> float:
         return size * sum(
             each.per_byte
             for phase in job.phases
@@ -38,13 +38,13 @@ def run_demands(job: Job) -> RunDemands | None:
             if each.resource in resources
         )
 
-    cores = moved(CORES) * (job.core_speed or 1.0)
+    cores = amount(CORES) * (job.core_speed or 1.0)
     if not cores:
         return None
     return RunDemands(
         core_seconds=cores,
-        disk_bytes=round(moved(DISK)),
-        network_bytes=round(moved(NETWORK)),
+        disk_bytes=round(amount(DISK)),
+        network_bytes=round(amount(NETWORK)),
         serial_seconds=sum(each.fixed_seconds + each.warm_up_seconds for each in job.phases),
     )
 
