@@ -89,7 +89,7 @@ def predict_all(
             hidden = [each for each in others if each not in known]
             past = [past_run(each) for each in known]
             told = {
-                "demands": run_demands(application_job(first.application)),
+                "demands": run_demands(application_job(first.application), past[0]),
                 "cached_bytes": cached_bytes(first.application),
             }
             predict(PastRuns(job=past[0].name, runs=past), hidden, world, found[BY_TIMES])

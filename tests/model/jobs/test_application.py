@@ -175,4 +175,4 @@ def test_cached_data_of_unknown_size_is_at_least_what_a_stage_read_of_it() -> No
 
 def test_slots_that_no_log_reports_are_those_that_were_busy() -> None:
     job = application_job(application(stage(0, 0, 20, 40), seconds=20, executors=[]))
-    assert job.settings["slots"] == 4
+    assert job.settings["busy_vcpus"] == 4

@@ -162,7 +162,7 @@ def test_tasks_of_several_cores_hold_all_of_them() -> None:
     assert driver.fixed_seconds == 0 and phase.fixed_seconds == 0
     (cpu,) = phase.demands
     assert cpu.per_byte * 1_000 == pytest.approx(80.0)  # Of the least input, 1 kB
-    assert job.settings["slots"] == 8
+    assert job.settings["busy_vcpus"] == 8
 
 
 def test_waves_of_tasks_of_several_cores_are_of_all_their_cores() -> None:

@@ -16,6 +16,7 @@ from tonnage.base.records.application import Application
 from tonnage.catalog import CatalogError
 from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.backtest.logged_runs import judge_logged_runs, plan_from, read_logged_runs
+from tonnage.plan.resources.machines import ALONE
 
 LOG = ROOT / "tests" / "support" / "recorded" / "spark" / "spark-4.0-sort.lz4"
 RATES = (2e9, 1e9)
@@ -45,10 +46,11 @@ def test_runs_are_planned_from_each_other(tmp_path: Path) -> None:
     tested = judge_logged_runs(runs, KNOWN, None)
     assert [len(each.errors) for each in tested] == [2, 2, 2]
     assert [each.regret for each in tested] == [0, 0, 0]
-    # Machines have more vCPUs than the log's executors had slots, and other runs use them.
+    # Machines have more vCPUs than the log's executors had slots, and other runs use them. The
+    # threads of the slots had a core each.
     assert [plan_from(runs[0], other, KNOWN, None).seconds.median for other in runs[1:]] == [
-        pytest.approx(100 * 4 / 32, rel=0.05),
-        pytest.approx(100 * 4 / 16, rel=0.05),
+        pytest.approx(100 * 4 * ALONE / 32, rel=0.05),
+        pytest.approx(100 * 4 * ALONE / 16, rel=0.05),
     ]
     assert {*tested[0].baselines} == {"cores x speed", "a + b/n", "Ernest"}
 

@@ -141,14 +141,21 @@ def test_told_demands_say_what_does_not_shrink() -> None:
     many = [(WORLD.offers[1], 64)]
     cores, serial = 8 * 16 * 600.0, 3_000.0
     told = [
-        RunDemands(core_seconds=of_cores, disk_bytes=0, network_bytes=0, serial_seconds=fixed)
+        RunDemands(
+            provider="aws",
+            machine_type="m.4xlarge",
+            core_seconds=of_cores,
+            disk_bytes=0,
+            network_bytes=0,
+            serial_seconds=fixed,
+        )
         for of_cores, fixed in ((cores, serial), (cores + 8 * 16 * serial, 0.0))
     ]
     seconds = [
         KnownRuns(past(run(8, 3_600), demands=its), Machines([WORLD])).times(many, None).seconds[0]
         for its in (told[0], None, told[1])
     ]
-    assert seconds[0] > 1.5 * seconds[1] > 1.6 * seconds[2]
+    assert seconds[0] > 1.3 * seconds[1] and seconds[1] > 1.05 * seconds[2]
 
 
 def test_a_failed_run_makes_clusters_with_as_little_memory_slower() -> None:
@@ -160,8 +167,12 @@ def test_a_failed_run_makes_clusters_with_as_little_memory_slower() -> None:
         for runs in (seen, [*seen, failed])
     ]
     assert seconds[1] > 1.1 * seconds[0]
-    made = plan_past_runs(request(), past(*seen, failed), None, [WORLD])
-    assert "1 failed run may have had too little memory" in made.notes
+    made = plan_past_runs(replace(request(), all_sizes=True), past(*seen, failed), None, [WORLD])
+    assert "left out are clusters with no more memory than 4 x m.large, where a run failed" in (
+        made.notes
+    )
+    few = [each for each in made.candidates if each.offer == "m.large"]
+    assert all(each.nodes > 4 for each in few)
 
 
 def test_sizes_of_one_job_tell_how_it_grows() -> None:
@@ -181,7 +192,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
 def test_the_next_run_tells_something_and_costs_something() -> None:
     known = past(run(8, 3_600, framework="spark"))
     found, _ = price_clusters(request(), known, None, [WORLD], None, [])
-    proposed = propose_runs(found, None)
+    proposed = propose_runs(found, 3_600.0, None)
     assert proposed and all(each.gain > 0 and each.usd > 0 for each in proposed)
     assert [each.gain for each in proposed] == sorted(
         (each.gain for each in proposed), reverse=True

@@ -5,12 +5,14 @@ its tasks together, also of tasks that failed or ran twice: they occupied machin
 follows from these facts, such as demands or the shape of the cluster, is computed when it is asked.
 """
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from tonnage.base.records.base import Count, Record, Seconds, Struct
+from tonnage.base.records.base import Count, PositiveCount, Record, Seconds, Struct
 
 Source = Literal["objects", "files", "cache", "unknown"]
 """Where data is: an object store; a file system; data sets that the application has cached."""
@@ -26,6 +28,12 @@ class Executor(Struct, frozen=True, kw_only=True):
     """For data: what execution and cached data sets may use together."""
     began_seconds: Seconds
     ended_seconds: Seconds
+
+
+def cores_of_task(settings: Mapping[str, str]) -> int:
+    """How many cores a task holds (``spark.task.cpus``)."""
+    value = settings.get("spark.task.cpus", "")
+    return int(value) if re.fullmatch("[1-9][0-9]{0,3}", value) else 1
 
 
 class ExecutorShape(NamedTuple):
@@ -46,7 +54,7 @@ class CachedDataSet(Struct, frozen=True, kw_only=True):
 
 
 class TasksInTurn(Struct, frozen=True, kw_only=True):
-    tasks: Count
+    tasks: PositiveCount
     seconds: Seconds
     """As ``task_seconds``, of all together."""
 
@@ -82,7 +90,7 @@ class ApplicationStage(Struct, frozen=True, kw_only=True):
     """From the launch of each task to its end, of all together."""
     early_tasks: list[TasksInTurn]
     """Finished tasks with which executors began the stage: they also load and compile what the
-    others then run. First those that each core did first, then those that it did second, ..."""
+    others then run. First those that each slot did first, then those that it did second, ..."""
     run_seconds: Seconds
     cpu_seconds: Seconds
     """Of the threads of tasks, with deserialization: not of garbage collection, of the compiler, of
@@ -127,6 +135,10 @@ class Application(Record, frozen=True, kw_only=True):
     settings: dict[str, str]
     """The engine's own settings that state its size: executors, cores, memory, partitions."""
     notes: list[str]
+
+    @property
+    def cores_of_task(self) -> int:
+        return cores_of_task(self.settings)
 
     @property
     def core_seconds(self) -> float | None:

@@ -41,14 +41,25 @@ class PastRun(Struct, frozen=True, kw_only=True):
 
 
 class RunDemands(Struct, frozen=True, kw_only=True):
-    """What a run took in all, as its event log has it, or as its nodes were sampled."""
+    """What a run took in all, as its event log has it, or as its nodes were sampled.
 
+    ``None`` is unknown: not all that samples a node samples its network.
+    """
+
+    provider: str
+    machine_type: str
+    """The machines that it ran on."""
     core_seconds: Annotated[float, Meta(gt=0, le=1e18)]
-    """Of the reference's cores, or of the machines' own where their speed is unknown."""
-    disk_bytes: Count
-    network_bytes: Count
-    serial_seconds: Seconds
+    """Of their vCPUs."""
+    disk_bytes: Count | None = None
+    network_bytes: Count | None = None
+    """Sent from node to node."""
+    object_bytes: Count | None = None
+    """Got from and put to object storage."""
+    serial_seconds: Seconds | None = None
     """In which work is not divided: it is the driver's, or a start."""
+    memory_per_vcpu: Count | None = None
+    """Of a machine, that a task took or had."""
 
 
 class PastRuns(Record, frozen=True, kw_only=True):

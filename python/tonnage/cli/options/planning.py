@@ -335,12 +335,13 @@ def _application_in_file(path: Path) -> Application | None:
 def _job_of_application(
     application: Application, given: dict[str, Any], now: Cluster | None
 ) -> Job:
-    from tonnage.model.jobs.application import application_job
-    from tonnage.plan.resources.machines import core_speed, lasting_vcpus
+    from tonnage.model.jobs.application import application_job, busy_vcpus
+    from tonnage.plan.resources.machines import busy_core_speed, lasting_vcpus
 
+    speed = busy_core_speed(now.offer, busy_vcpus(application) / now.nodes) if now else None
     return application_job(
         application,
-        core_speed=core_speed(now.offer) if now else None,
+        core_speed=speed,
         vcpus=now.nodes * (lasting_vcpus(now.offer) or 0.0) if now else None,
         read_from=_location("--from", given, None),
         written_to=_location("--to", given, None),

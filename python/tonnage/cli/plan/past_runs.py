@@ -93,7 +93,8 @@ def print_next_runs(
         except NoFinishedRun:
             raise core.UsageError(_no_finished_run(past)) from None
     deadline = request.limits.deadline_seconds
-    proposed = propose_runs(priced, deadline if math.isfinite(deadline) else None)
+    longest = max(run.seconds for run in past.runs if run.name == past.job and run.outcome == "ok")
+    proposed = propose_runs(priced, longest, deadline if math.isfinite(deadline) else None)
     print_result(next_run_document(proposed), next_run_lines(proposed), as_json)
 
 

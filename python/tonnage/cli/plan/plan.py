@@ -428,6 +428,11 @@ def plan(
     profiles = load_profiles(sources.profile, catalogs)
     now = current.cluster(everywhere)
     planned = description.job(job, usual_location(catalogs), now)
+    if data is not None and planned.settings.get("reads_input") is False:
+        raise core.UsageError(
+            f"--data {data}: the log of {job} shows no input, so how its time grows with it is "
+            "unknown; remove --data"
+        )
     size = data or planned.seen_bytes
     if size is None:
         raise core.UsageError("--data is missing: the size of the input, like --data 20TB")

@@ -18,7 +18,6 @@ tasks of a stage differ in how much they read, it is not told apart.
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -87,7 +86,7 @@ def application_job(
     shuffled = sum(each.shuffle_written_bytes for each in application.stages)
     spilled = max((each.spilled_bytes for each in phases), default=0)
     output = sum(map(_written, application.stages))
-    slots, cores = slots_of(application), cores_of_task(application)
+    slots, cores = slots_of(application), application.cores_of_task
     seen = SeenCluster(slots, cores, min(vcpus / slots, cores) if vcpus else cores)
     busy = sum(each.seconds for each in phases)
     return Job(
@@ -114,7 +113,9 @@ def application_job(
             "failed_jobs": application.failed_jobs,
             "application": application.id,
             "seconds": application.seconds,
-            "slots": slots * cores,
+            "busy_vcpus": slots * cores,
+            "hosts": sum(each.hosts for each in application.largest_cluster()),
+            "reads_input": _read(application.stages) >= MIN_BYTES,
         },
     )
 
@@ -131,23 +132,22 @@ def input_bytes(application: Application) -> int:
     return read if read >= MIN_BYTES else made
 
 
+def busy_vcpus(application: Application) -> int:
+    """How many vCPUs its tasks could keep busy at once."""
+    return slots_of(application) * application.cores_of_task
+
+
 def slots_of(application: Application) -> int:
     """How many tasks could run at once; where the log does not tell, as many as did on average."""
     told = sum(each.executors * (each.cores or 0) for each in application.largest_cluster())
     if told:
-        return max(told // cores_of_task(application), 1)
+        return max(told // application.cores_of_task, 1)
     return math.ceil(
         max(
             (each.run_seconds / each.seconds for each in application.stages if each.seconds),
             default=1,
         )
     )
-
-
-def cores_of_task(application: Application) -> int:
-    """How many cores a task holds (``spark.task.cpus``)."""
-    value = application.settings.get("spark.task.cpus", "")
-    return int(value) if re.fullmatch("[1-9][0-9]{0,3}", value) else 1
 
 
 @dataclass(frozen=True)
@@ -231,9 +231,11 @@ class StagesAtOnce:
     def spilled_bytes(self) -> int:
         return sum(each.spilled_bytes for each in self.stages)
 
-    def _warm_seconds(self, slots: int) -> float:
-        """Of all slots, without their warm-up."""
-        return max(self.slot_seconds - self.warm_up_seconds * slots, 0.0)
+    @cached_property
+    def warm_seconds(self) -> float:
+        """Of all slots, without the warm-up of those that had any."""
+        warming = sum(map(all_warm_up_seconds, self.stages))
+        return max(self.slot_seconds - warming, 0.0)
 
     def to_phase(
         self, size: int, seen: SeenCluster, read: Location, written: Location, source: str
@@ -251,7 +253,7 @@ class StagesAtOnce:
         """The terms of its time, if so many tasks could run at once."""
         follows_slots = self.tasks in [slots * each for each in TASKS_BY_SLOTS]
         seconds = self.seconds - self.warm_up_seconds
-        rounded = evenly = self._warm_seconds(slots) / slots
+        rounded = evenly = self.warm_seconds / slots
         if not follows_slots:
             rounded *= math.ceil(self.tasks / slots) * slots / self.tasks
         in_waves = not follows_slots and rounded <= seconds
@@ -271,7 +273,7 @@ class StagesAtOnce:
         local = sum(each.shuffle_written_bytes for each in self.stages) + self.spilled_bytes
         sent = sum(each.shuffle_remote_bytes + each.shuffle_local_bytes for each in self.stages)
         output = sum(map(_written, self.stages))
-        computed = max(self._warm_seconds(seen.slots) - self.wait_seconds, 0.0)
+        computed = max(self.warm_seconds - self.wait_seconds, 0.0)
         amounts: list[tuple[Resource, float, bool]] = [
             ("cpu", computed * seen.vcpus_of_slot, False),
             ("task wait", self.wait_seconds * seen.cores_of_task, False),
@@ -301,23 +303,32 @@ def is_skewed(stage: ApplicationStage) -> bool:
 
 
 def warm_up_seconds(stage: ApplicationStage) -> float:
-    """How much longer the first tasks of each slot together took than as many later ones."""
-    if stage.largest_task_bytes * stage.tasks > SKEWED * _read_by_tasks(stage) > 0:
-        return 0.0
-    *early, later = _task_seconds_in_turn(stage)
-    longer = itertools.takewhile(lambda each: each > SLOWER * later, early)
-    return sum(each - later for each in longer)
+    """How much longer the first tasks of a slot together took than as many later ones."""
+    return sum(longer for _, longer in _slower_turns(stage))
 
 
-def _task_seconds_in_turn(stage: ApplicationStage) -> list[float]:
-    """The mean time of the tasks that each slot did first, second, ..., and of all others."""
+def all_warm_up_seconds(stage: ApplicationStage) -> float:
+    """As `warm_up_seconds`, of all slots that ran any of the stage's tasks together."""
+    return sum(tasks * longer for tasks, longer in _slower_turns(stage))
+
+
+def _slower_turns(stage: ApplicationStage) -> list[tuple[int, float]]:
+    """How many tasks the slots did first, second, ..., and by how much each took longer than later
+    ones, until they hardly do.
+
+    Fewer tasks than one of each slot tell nothing: the last may be the small rest of a file.
+    """
     early = stage.early_tasks
+    if not early or stage.largest_task_bytes * stage.tasks > SKEWED * _read_by_tasks(stage) > 0:
+        return []
     others = stage.finished_tasks - sum(each.tasks for each in early)
-    found = [each.seconds / each.tasks for each in early]
+    spent = stage.task_seconds - stage.lost_seconds - sum(each.seconds for each in early)
+    means = [(each.tasks, each.seconds / each.tasks) for each in early]
     if others > 0:
-        spent = stage.task_seconds - stage.lost_seconds - sum(each.seconds for each in early)
-        found.append(max(spent, 0.0) / others)
-    return found or [0.0]
+        means.append((others, max(spent, 0.0) / others))
+    *turns, (_, later) = [each for each in means if each[0] >= early[0].tasks]
+    slower = itertools.takewhile(lambda turn: turn[1] > SLOWER * later, turns)
+    return [(tasks, mean - later) for tasks, mean in slower]
 
 
 def _read_by_tasks(stage: ApplicationStage) -> int:

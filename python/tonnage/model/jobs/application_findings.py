@@ -13,7 +13,7 @@ from tonnage.base import formatting
 from tonnage.base.records.application import Application, ApplicationStage
 from tonnage.base.records.application_analysis import CoreUse, CoreUseKind
 from tonnage.base.records.finding import Finding
-from tonnage.model.jobs.application import StagesAtOnce, cores_of_task, is_skewed
+from tonnage.model.jobs.application import StagesAtOnce, is_skewed
 from tonnage.model.jobs.core_time import PhaseCores, idle_parts, task_time
 
 MOST = 5
@@ -69,7 +69,7 @@ class _Run:
 
     @property
     def cores_of_task(self) -> int:
-        return cores_of_task(self.application)
+        return self.application.cores_of_task
 
     @property
     def task_seconds(self) -> float:

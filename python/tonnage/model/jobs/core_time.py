@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tonnage.base.records.application import Application, ApplicationStage
 from tonnage.base.records.application_analysis import CoreUse, CoreUseKind
-from tonnage.model.jobs.application import PhaseSeconds, StagesAtOnce, cores_of_task
+from tonnage.model.jobs.application import PhaseSeconds, StagesAtOnce
 
 FORMULAS: dict[CoreUseKind, str] = {
     "computing": "CPU time of the tasks' threads",
@@ -59,7 +59,7 @@ class PhaseCores:
 def phase_cores(application: Application, phases: Sequence[StagesAtOnce]) -> list[PhaseCores]:
     """For each phase, in order of time; the time of two that overlap a little is the first's."""
     cores = CoresOverTime(application) if application.core_seconds else None
-    held = cores_of_task(application)
+    held = application.cores_of_task
     found, until = [], 0.0
     for phase in phases:
         busy: dict[CoreUseKind, float] = dict.fromkeys(FORMULAS, 0.0)
@@ -87,7 +87,7 @@ def core_uses(application: Application, phases: Sequence[PhaseCores], slots: int
     for each in phases:
         _add(spent, each.busy)
         if each.idle is not None:
-            _add(spent, idle_parts(each, slots, cores_of_task(application)))
+            _add(spent, idle_parts(each, slots, application.cores_of_task))
     if application.core_seconds:
         in_phases = sum(each.capacity or 0.0 for each in phases)
         spent["no stage"] = max(application.core_seconds - in_phases, 0.0)

@@ -54,6 +54,7 @@ class Demands:
     heap_factor: Floats
     size_power: Floats
     coordination_power: Floats
+    store: Floats
 
     def __len__(self) -> int:
         return len(self.overlap)
@@ -89,24 +90,26 @@ def log_times(
         log_work: The same of work that other parameters than the size cause.
     """
     its, reference = clusters, REFERENCE
-    speed = np.log(its.cores / its.vcpus) * column(demands.core_speed_power)
+    speed = np.log(its.cores / its.vcpus) * _column(demands.core_speed_power)
     speed = np.exp(speed + demands.family_speeds[:, its.families])
     all_vcpus = its.nodes * its.vcpus / (reference.nodes * reference.vcpus)
     cores = 1 / (all_vcpus * speed)
-    disk = column(demands.disk) * _of(reference.disk_bytes_per_second, its, "disk_bytes_per_second")
+    disk = _column(demands.disk) * _of(
+        reference.disk_bytes_per_second, its, "disk_bytes_per_second"
+    )
     sent = (1 - 1 / its.nodes) / (1 - 1 / reference.nodes)
-    network = column(demands.network) * sent
+    network = _column(demands.network) * sent + _column(demands.store)
     network *= _of(reference.network_bytes_per_second, its, "network_bytes_per_second")
-    work = _longest([cores, disk, network], column(demands.overlap))
-    work *= all_vcpus ** column(demands.growth)
-    work *= 1 + column(demands.cliff_factor) * _beyond_memory(demands, its, log_sizes)
-    work *= 1 + column(demands.heap_factor) * _beyond_heap(demands, its)
-    grown = np.exp(column(demands.size_power) * log_sizes + log_work)
-    coordinated = np.exp(column(demands.coordination_power) * log_sizes)
+    work = _longest([cores, disk, network], _column(demands.overlap))
+    work *= all_vcpus ** _column(demands.growth)
+    work *= 1 + _column(demands.cliff_factor) * _beyond_memory(demands, its, log_sizes)
+    work *= 1 + _column(demands.heap_factor) * _beyond_heap(demands, its)
+    grown = np.exp(_column(demands.size_power) * log_sizes + log_work)
+    coordinated = np.exp(_column(demands.coordination_power) * log_sizes)
     result: Floats = np.log(
-        grown * (work + column(demands.serial) / speed)
-        + coordinated * column(demands.coordination) * all_vcpus
-        + column(demands.start)
+        grown * (work + _column(demands.serial) / speed)
+        + coordinated * _column(demands.coordination) * all_vcpus
+        + _column(demands.start)
     )
     return result
 
@@ -116,8 +119,8 @@ def lacks_memory(demands: Demands, clusters: Clusters, log_sizes: Floats | float
 
     A job without a step needs none.
     """
-    of_all = (column(demands.cliff_factor) > 0) * _beyond_memory(demands, clusters, log_sizes)
-    of_each = (column(demands.heap_factor) > 0) * _beyond_heap(demands, clusters)
+    of_all = (_column(demands.cliff_factor) > 0) * _beyond_memory(demands, clusters, log_sizes)
+    of_each = (_column(demands.heap_factor) > 0) * _beyond_heap(demands, clusters)
     lacking: Floats = np.maximum(of_all, of_each)
     return lacking
 
@@ -138,15 +141,15 @@ def _longest(parts: list[Floats], overlap: Floats) -> Floats:
 
 def _beyond_memory(demands: Demands, clusters: Clusters, log_sizes: Floats | float) -> Floats:
     """From 0, where the working set fits into the cluster's memory, to 1."""
-    needed = column(demands.working_set_log_gib) + log_sizes
+    needed = _column(demands.working_set_log_gib) + log_sizes
     missing = needed - np.log(clusters.nodes * clusters.memory_gib)
-    return _step(missing / column(demands.cliff_width))
+    return _step(missing / _column(demands.cliff_width))
 
 
 def _beyond_heap(demands: Demands, clusters: Clusters) -> Floats:
     """From 0, where there is memory enough for each vCPU, to 1."""
-    missing = column(demands.heap_log_gib) - np.log(clusters.memory_gib / clusters.vcpus)
-    return _step(missing / column(demands.heap_width))
+    missing = _column(demands.heap_log_gib) - np.log(clusters.memory_gib / clusters.vcpus)
+    return _step(missing / _column(demands.heap_width))
 
 
 def _step(x: Floats) -> Floats:
@@ -154,6 +157,6 @@ def _step(x: Floats) -> Floats:
     return step
 
 
-def column(values: Floats) -> Floats:
+def _column(values: Floats) -> Floats:
     """Values of draws, to be combined with those of clusters."""
     return values[:, None]

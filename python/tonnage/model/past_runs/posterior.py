@@ -171,8 +171,10 @@ def predict(
     if outcomes.stopped.any():
         stopped, until = known.which(outcomes.stopped), outcomes.log_seconds[outcomes.stopped]
         weights = weights + runs.log_chance_of_more(demands, variants, stopped, until)
-    if outcomes.failed.any():
-        weights = weights + variants.log_chance_of_failing(demands, known.which(outcomes.failed))
+    ended = ~outcomes.stopped
+    weights = weights + variants.log_chance_of_outcomes(
+        demands, known.which(ended), outcomes.failed[ended]
+    )
     weights = np.nan_to_num(weights, nan=-np.inf)
     weights = np.exp(weights - weights.max())
     kept = dice.choice(len(demands), KEPT, p=weights / weights.sum())
@@ -212,11 +214,11 @@ class _Variants:
         work = self.powers @ runs.log_parameters.T
         return USUAL_LOG_SECONDS + log_times(demands, runs.clusters, self._log_sizes(runs), work)
 
-    def log_chance_of_failing(self, demands: Demands, runs: RunsOf) -> Floats:
-        """The logarithm of the probability that all of them fail, each by itself."""
+    def log_chance_of_outcomes(self, demands: Demands, runs: RunsOf, failed: Flags) -> Floats:
+        """The logarithm of the probability that these fail and the others do not."""
         lacking = lacks_memory(demands, runs.clusters, self._log_sizes(runs))
         chance = FAILED_BY_CHANCE + (FAILED_FOR_MEMORY - FAILED_BY_CHANCE) * lacking
-        total: Floats = np.log(chance).sum(axis=1)
+        total: Floats = np.log(np.where(failed, chance, 1 - chance)).sum(axis=1)
         return total
 
     def _log_sizes(self, runs: RunsOf) -> Floats:

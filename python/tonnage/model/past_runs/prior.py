@@ -10,7 +10,7 @@ mildly optimistic.
 import math
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class LogNormal(NamedTuple):
     """That it is there at all; otherwise it is 0."""
 
     def draw(self, dice: np.random.Generator, count: int) -> Floats:
+        if not self.median:
+            return np.zeros(count)
         drawn: Floats = self.median * np.exp(dice.normal(0.0, self.spread, count))
         return drawn * (dice.random(count) < self.chance)
 
@@ -49,6 +51,8 @@ CLIFF_CHANCE = 0.08
 TOLD_SHARE_SPREAD = 0.5
 """How far the disks', the network's and the serial share of another cluster's time are from what a
 run's bytes and seconds say, as a logarithm: page caches, rates below the stated ones."""
+LEAST_SHARE = 0.01
+"""A share that is told to be none: the logarithm of 0 has no spread."""
 TOLD_SPREAD = 0.2
 """How far off a stated working set is, as a logarithm."""
 
@@ -73,6 +77,8 @@ class Prior:
     heap_factor: LogNormal
     size_power: Normal
     coordination_power: Normal
+    store: LogNormal
+    """Only known if it is told: tables of runs do not state where the data is."""
     family_speeds: Normal
     """How far a family's cores are from what they sort, for a job, as a logarithm."""
 
@@ -92,12 +98,12 @@ class Prior:
 
     def with_shares(self, told: DemandShares) -> "Prior":
         """Of a job of which one run's demands are known."""
-        return replace(
-            self,
-            disk=LogNormal(told.disk, TOLD_SHARE_SPREAD),
-            network=LogNormal(told.network, TOLD_SHARE_SPREAD),
-            serial=LogNormal(told.serial, TOLD_SHARE_SPREAD),
-        )
+        changes: dict[str, Any] = {
+            name: LogNormal(max(share, LEAST_SHARE), TOLD_SHARE_SPREAD)
+            for name, share in vars(told).items()
+            if share is not None
+        }
+        return replace(self, **changes)
 
     def without_working_set(self) -> "Prior":
         """Of a job that keeps nothing in memory."""
@@ -121,6 +127,7 @@ PRIOR = Prior(
     heap_factor=LogNormal(0.3, 0.8, 0.4),
     size_power=Normal(1.0, 0.12),
     coordination_power=Normal(0.3, 0.3),
+    store=LogNormal(0.0, 0.0),
     family_speeds=Normal(0.0, 0.06),
 )
 

@@ -5,30 +5,51 @@ they are added up, and compared as on the reference cluster (`REFERENCE`): how l
 its network would take, and what does not shrink with it, relative to its cores.
 """
 
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tonnage.base.records.job import Job, Resource
-from tonnage.base.records.past_run import RunDemands
+from tonnage.base.records.past_run import PastRun, RunDemands
+from tonnage.model.jobs.application import is_of_spark
 from tonnage.model.past_runs.clusters import REFERENCE
 
 DISK: tuple[Resource, ...] = ("local read", "local write", "volume read", "volume write")
-NETWORK: tuple[Resource, ...] = ("network", "object get", "object put")
+NETWORK: tuple[Resource, ...] = ("network",)
+STORE: tuple[Resource, ...] = ("object get", "object put")
 CORES: tuple[Resource, ...] = ("cpu",)
+SAME_RUN = 0.2
+"""A run is one of the table's if it took as long, but for such a share: tables count its start."""
 
 
-class DemandShares(NamedTuple):
-    """Relative to the time of the reference cluster's cores."""
+@dataclass(frozen=True)
+class DemandShares:
+    """Relative to the time of the reference cluster's cores; ``None`` is unknown."""
 
-    disk: float
-    network: float
-    serial: float
+    disk: float | None
+    network: float | None
+    store: float | None
+    serial: float | None
 
 
-def run_demands(job: Job) -> RunDemands | None:
-    """Of the observed run of a job; ``None`` if it has none, or took no time of cores."""
-    size = job.seen_bytes
-    if not size:
+def run_of_job(job: Job, runs: Sequence[PastRun]) -> PastRun | None:
+    """The finished run that a job was observed in, by how long it took; ``None`` if no run is."""
+    seconds = job.settings.get("seconds")
+    if not isinstance(seconds, int | float) or seconds <= 0:
         return None
+    near = [
+        run
+        for run in runs
+        if run.outcome == "ok" and math.isclose(run.seconds, seconds, rel_tol=SAME_RUN)
+    ]
+    return min(near, key=lambda run: abs(run.seconds - seconds), default=None)
+
+
+def run_demands(job: Job, run: PastRun) -> RunDemands | None:
+    """Of the run that a job was observed in; ``None`` if it took no time of cores."""
+    size = job.seen_bytes or 0
+    is_whole = is_of_spark(job)
+    """An event log reports all of these, so what it does not have is 0."""
 
     def amount(resources: tuple[Resource, ...]) -> float:
         return size * sum(
@@ -38,20 +59,39 @@ def run_demands(job: Job) -> RunDemands | None:
             if each.resource in resources
         )
 
-    cores = amount(CORES) * (job.core_speed or 1.0)
+    def count(resources: tuple[Resource, ...]) -> int | None:
+        found = round(amount(resources))
+        return found if found or is_whole else None
+
+    cores = amount(CORES)
     if not cores:
         return None
+    serial = sum(each.fixed_seconds + each.warm_up_seconds for each in job.phases)
     return RunDemands(
+        provider=run.provider,
+        machine_type=run.machine_type,
         core_seconds=cores,
-        disk_bytes=round(amount(DISK)),
-        network_bytes=round(amount(NETWORK)),
-        serial_seconds=sum(each.fixed_seconds + each.warm_up_seconds for each in job.phases),
+        disk_bytes=count(DISK),
+        network_bytes=count(NETWORK),
+        object_bytes=count(STORE),
+        serial_seconds=serial if is_whole else None,
+        memory_per_vcpu=job.least_memory_per_vcpu,
     )
 
 
-def demand_shares(demands: RunDemands) -> DemandShares:
+def demand_shares(demands: RunDemands, core_speed: float) -> DemandShares:
+    """On the reference cluster, if a vCPU of the run's machines does so much of its own."""
     nodes = float(REFERENCE.nodes[0])
-    cores = demands.core_seconds / (nodes * float(REFERENCE.cores[0]))
-    disk = demands.disk_bytes / (nodes * float(REFERENCE.disk_bytes_per_second[0]))
-    network = demands.network_bytes / (nodes * float(REFERENCE.network_bytes_per_second[0]))
-    return DemandShares(disk / cores, network / cores, demands.serial_seconds / cores)
+    cores = demands.core_seconds * core_speed / (nodes * float(REFERENCE.cores[0]))
+
+    def share(count: int | None, rate: float) -> float | None:
+        return None if count is None else count / (nodes * rate) / cores
+
+    network = float(REFERENCE.network_bytes_per_second[0])
+    serial = demands.serial_seconds
+    return DemandShares(
+        disk=share(demands.disk_bytes, float(REFERENCE.disk_bytes_per_second[0])),
+        network=share(demands.network_bytes, network),
+        store=share(demands.object_bytes, network),
+        serial=None if serial is None else serial * core_speed / cores,
+    )

@@ -18,7 +18,7 @@ from tonnage.base.records.location import Location
 from tonnage.base.records.plan import Candidate
 from tonnage.catalog import Catalog, CatalogError
 from tonnage.catalog.csv_rows import CsvRow, read_rows
-from tonnage.model.jobs.application import application_job
+from tonnage.model.jobs.application import application_job, busy_vcpus
 from tonnage.model.past_runs.baselines import BASELINES
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.profiles.repository import ProfileIndex
@@ -26,7 +26,7 @@ from tonnage.plan.backtest.runs import OfBaseline, Tested
 from tonnage.plan.past_runs.run_machines import Machines
 from tonnage.plan.planner import PlanError, PlanRequest
 from tonnage.plan.recommendations.current_cluster import Cluster, plan_on
-from tonnage.plan.resources.machines import core_speed, lasting_vcpus
+from tonnage.plan.resources.machines import busy_core_speed, lasting_vcpus
 
 TABLE = "runs.csv"
 NEEDED = ("log", "machine_type", "nodes")
@@ -106,7 +106,7 @@ def plan_from(
     its = seen.cluster
     job = application_job(
         seen.application,
-        core_speed=core_speed(its.offer),
+        core_speed=busy_core_speed(its.offer, busy_vcpus(seen.application) / its.nodes),
         vcpus=its.nodes * (lasting_vcpus(its.offer) or 0.0),
         read_from=read_from,
     )

@@ -39,11 +39,12 @@ class Summary(LawSummary):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The mean over jobs of a figure less that of another law, and its 90 % interval by program."""
+    """The mean over jobs of a figure less that of another law, and its 90 % interval by program;
+    none of a single program."""
 
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 def summary(name: str, tested: Sequence[Tested]) -> Summary:
@@ -88,12 +89,15 @@ def _compare(jobs: Mapping[str, Sequence[Tested]], law: str) -> Comparison:
 def compare_programs(programs: Mapping[Hashable, Sequence[float]]) -> Comparison:
     """From each program's differences, one for each of its jobs; programs are drawn with
     replacement, with all of their jobs."""
+    found = [difference for some in programs.values() for difference in some]
+    if len(programs) < 2:
+        return Comparison(float(np.mean(found)), None, None)
     sums = np.array([sum(each) for each in programs.values()])
     counts = np.array([len(each) for each in programs.values()])
     drawn = np.random.default_rng(SEED).integers(0, len(sums), (RESAMPLED, len(sums)))
     means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
     low, high = np.quantile(means, [0.05, 0.95])
-    return Comparison(float(sums.sum() / counts.sum()), float(low), float(high))
+    return Comparison(float(np.mean(found)), float(low), float(high))
 
 
 def _law(tested: Sequence[Tested | OfBaseline]) -> LawSummary:

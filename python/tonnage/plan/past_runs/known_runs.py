@@ -6,11 +6,11 @@ import numpy as np
 from msgspec import structs
 
 from tonnage.base.executor_memory import MEMORY_FOR_DATA
-from tonnage.base.records.past_run import PastRun, PastRuns
+from tonnage.base.records.past_run import PastRun, PastRuns, RunDemands
 from tonnage.catalog import Offer
 from tonnage.model.past_runs.posterior import RunsOf, Times, predict
 from tonnage.model.past_runs.prior import PRIOR, Prior
-from tonnage.model.past_runs.run_demands import demand_shares
+from tonnage.model.past_runs.run_demands import DemandShares, demand_shares
 from tonnage.plan.past_runs.run_machines import Machines
 from tonnage.plan.past_runs.run_table import by_job
 from tonnage.plan.past_runs.runs_of_job import RunsOfJob, join_runs
@@ -71,7 +71,7 @@ class KnownRuns:
     def _prior(self) -> Prior:
         prior = PRIOR.of_engine(self.job.runs[0].framework)
         if self.past.demands is not None:
-            prior = prior.with_shares(demand_shares(self.past.demands))
+            prior = prior.with_shares(self._told_shares(self.past.demands))
         if self.past.cached_bytes is None:
             return prior
         if not self.past.cached_bytes:
@@ -81,8 +81,18 @@ class KnownRuns:
             self.past.cached_bytes / MEMORY_FOR_DATA, spread=MEMORY_SPREAD
         )
 
+    def _told_shares(self, demands: RunDemands) -> DemandShares:
+        offer = self.machines.offer(demands.provider, demands.machine_type)
+        its = self.machines.clusters([(offer, 1)])
+        speed = float(its.cores[0] / its.vcpus[0])
+        return demand_shares(demands, speed**PRIOR.core_speed_power.mean)
+
     def _runs_to_learn(self) -> list[tuple[RunsOfJob, int]]:
-        """The runs to learn from, those of the job first."""
+        """The runs to learn from, those of the job that finished first."""
         others = [each for name, each in self.jobs.items() if name != self.past.job]
-        some = [(its, place) for its in [self.job, *others] for place in range(len(its.runs))]
+        some = [
+            (its, place)
+            for its in [self.job, *others]
+            for place in sorted(range(len(its.runs)), key=lambda at: at not in its.finished)
+        ]
         return some[:MOST_RUNS]

@@ -11,6 +11,8 @@ from tonnage.plan.past_runs.planner import PricedCluster, PricedTimes
 CONSIDERED = 100
 """So many of the cheapest clusters are tried; the knowledge of others is worth less."""
 LISTED = 5
+LONGER = 2.0
+"""A run is not proposed that would take so many times the longest that finished, or more."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,20 @@ class ProposedRun:
     seconds: float
 
 
-def propose_runs(priced: PricedTimes, deadline: float | None) -> Sequence[ProposedRun]:
-    """The runs that are worth most, best first; none if none tells anything."""
-    order = np.argsort(np.log(priced.usd).mean(axis=0), kind="stable")[:CONSIDERED]
+def propose_runs(
+    priced: PricedTimes, longest_seconds: float, deadline: float | None
+) -> Sequence[ProposedRun]:
+    """The runs that are worth most, best first; none if none tells anything.
+
+    Args:
+        priced: The clusters.
+        longest_seconds: Of the job's finished runs.
+        deadline: In seconds, if the job has one.
+    """
+    order = np.argsort(np.log(priced.usd).mean(axis=0), kind="stable")
+    order = order[priced.times.seconds[order] < LONGER * longest_seconds][:CONSIDERED]
+    if not len(order):
+        return []
     times = priced.times.at(order)
     found = next_runs(times, priced.usd_per_second[order], deadline)
     return [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job, JobPhase
@@ -22,15 +23,16 @@ from tonnage.base.records.plan import (
     SignedRange,
     SpaceFit,
 )
-from tonnage.catalog import OFFER_KINDS, Catalog
+from tonnage.catalog import OFFER_KINDS, Catalog, Offer
 from tonnage.catalog.own_prices import with_own_prices
 from tonnage.model.past_runs.choice import IN_TIME
-from tonnage.model.past_runs.clusters import Floats
+from tonnage.model.past_runs.clusters import Flags, Floats
 from tonnage.model.past_runs.posterior import Times
 from tonnage.plan.candidates import CLOSE
-from tonnage.plan.cost_model import NodePrice, bill
+from tonnage.plan.cost_model import NodePrice, bill, interruption_work
 from tonnage.plan.monte_carlo import CONFIDENCE, HIGH, LOW
 from tonnage.plan.past_runs.clusters import node_numbers, worthwhile
+from tonnage.plan.past_runs.failed_runs import FailedRuns
 from tonnage.plan.past_runs.known_runs import KnownRuns
 from tonnage.plan.past_runs.run_machines import Machines as RunMachines
 from tonnage.plan.planner import PlanError, PlanRequest
@@ -50,6 +52,7 @@ BY_TIMES = (
     "import)"
 )
 NO_MACHINE = "no machine of the catalogs can be priced within these restrictions"
+NO_MEMORY = "a run failed on a cluster with as much memory"
 NOT_WORTH = "another gives more cores, memory, disk and network for a dollar"
 
 
@@ -72,6 +75,7 @@ class PricedTimes:
     usd: Floats
     bytes: int
     """Of the input; 0 if nobody states it."""
+    failed: FailedRuns
 
     @property
     def usd_per_second(self) -> Floats:
@@ -102,7 +106,7 @@ def price_clusters(
     """
     priced = [with_own_prices(each, request.own_prices) for each in catalogs]
     known = KnownRuns(past, RunMachines([*known_machines, *priced]))
-    machines, excluded = _machines(request, priced)
+    machines, excluded = _machines(request, priced, past)
     seen = {(run.provider, run.machine_type) for run in known.job.runs}
     good = worthwhile(machines, known.machines, seen)
     vcpus = known.job.clusters.nodes * known.job.clusters.vcpus
@@ -120,17 +124,33 @@ def price_clusters(
     ]
     if not clusters:
         raise PlanError(NO_MACHINE)
+    input_bytes = size or known.usual_bytes or 0
+    failed = FailedRuns.of_job(known.job)
+    offers = [(each.machine.offer, each.nodes) for each in clusters]
+    ruled_out = failed.rule_out(known.machines.clusters(offers), input_bytes or 1.0)
+    lacking = {each.machine.offer.type for each in _where(clusters, ruled_out)}
+    clusters = _where(clusters, ~ruled_out)
+    if not clusters:
+        raise PlanError(
+            f"no cluster within these restrictions has more memory than {failed.names[0]}, on "
+            "which a run failed"
+        )
     if now is not None:
         clusters.append(_current(request, now))
     times = known.times([(each.machine.offer, each.nodes) for each in clusters], size)
+    times = _with_interruptions(clusters, times)
     used = {each.machine.offer.type for each in clusters}
     excluded += [
-        ExcludedOffer(offer=each.offer.type, why=NOT_WORTH, catalog=each.catalog.name)
+        ExcludedOffer(
+            offer=each.offer.type,
+            why=NO_MEMORY if each.offer.type in lacking else NOT_WORTH,
+            catalog=each.catalog.name,
+        )
         for each in machines
         if each.offer.type not in used
     ]
-    input_bytes = size or known.usual_bytes or 0
-    return PricedTimes(clusters, times, _usd(request, clusters, times), input_bytes), excluded
+    usd = _usd(request, clusters, times)
+    return PricedTimes(clusters, times, usd, input_bytes, failed), excluded
 
 
 def plan_past_runs(
@@ -190,12 +210,16 @@ def plan_past_runs(
         sure=_sure(candidates, shown) if math.isfinite(deadline) else None,
         nearest=None if shown else _nearest(candidates[: len(candidates) - bool(now)], limits),
         current=current,
-        notes=_notes(past, request),
+        notes=_notes(past, request, priced.failed),
     )
 
 
+def _where(clusters: Sequence[PricedCluster], flags: Flags) -> list[PricedCluster]:
+    return [each for each, flag in zip(clusters, flags, strict=True) if flag]
+
+
 def _machines(
-    request: PlanRequest, catalogs: Sequence[Catalog]
+    request: PlanRequest, catalogs: Sequence[Catalog], past: PastRuns
 ) -> tuple[list[Machine], list[ExcludedOffer]]:
     """The machines that the request allows, and why others are not."""
     machines: list[Machine] = []
@@ -216,6 +240,8 @@ def _machines(
                     public_address=request.public_addresses,
                     today=request.today,
                 )
+            if not isinstance(found, str) and _lacks_memory_for_tasks(offer, past):
+                found = "its memory for each vCPU is less than a task of a run took"
             if isinstance(found, str):
                 excluded.append(ExcludedOffer(offer=offer.type, why=found, catalog=catalog.name))
             else:
@@ -223,11 +249,18 @@ def _machines(
     return machines, excluded
 
 
+def _lacks_memory_for_tasks(offer: Offer, past: PastRuns) -> bool:
+    needed = past.demands.memory_per_vcpu if past.demands else None
+    if not needed or not offer.memory_bytes or not offer.vcpus:
+        return False
+    return offer.memory_bytes / offer.vcpus < needed
+
+
 def _current(request: PlanRequest, now: Cluster) -> PricedCluster:
     catalog = with_own_prices(now.catalog, request.own_prices)
     offer = next(each for each in catalog.offers if each.type == now.offer.type)
     machine = priced_machine(
-        *(catalog, offer, False, request.purchase, 0),
+        *(catalog, offer, False, "on-demand", 0),
         public_address=request.public_addresses,
         today=request.today,
     )
@@ -236,6 +269,19 @@ def _current(request: PlanRequest, now: Cluster) -> PricedCluster:
     if offer.memory_bytes is None:
         raise PlanError(f"{now.offer.type}: its memory is unknown")
     return PricedCluster(machine, now.nodes)
+
+
+def _with_interruptions(clusters: Sequence[PricedCluster], times: Times) -> Times:
+    """With the time that interruptions of spot machines are expected to add."""
+    rates = np.array([each.machine.interruptions_per_second or 0.0 for each in clusters])
+    nodes = np.array([float(each.nodes) for each in clusters])
+
+    def longer(log_seconds: Floats) -> Floats:
+        work = np.exp(log_seconds) * nodes
+        total: Floats = log_seconds + np.log1p(interruption_work(work, nodes, rates) / work)
+        return total
+
+    return Times(longer(times.expected), longer(times.single))
 
 
 def _usd(request: PlanRequest, clusters: Sequence[PricedCluster], times: Times) -> Floats:
@@ -330,6 +376,13 @@ def _current_cluster(
         drawn = priced.usd[:, last] - priced.usd[:, shown[0]]
         low, middle, high = (float(each) for each in np.quantile(drawn, [LOW, 0.5, HIGH]))
         saves = SignedRange(low=low, median=middle, high=high)
+    failed = any(
+        (run.name, run.machine_type, run.nodes, run.outcome)
+        == (past.job, now.offer, now.nodes, "failed")
+        for run in past.runs
+    )
+    if failed:
+        now = structs.replace(now, notes=[*now.notes, "a run failed on it"])
     seen = [
         run.seconds
         for run in past.runs
@@ -345,18 +398,18 @@ def _current_cluster(
     )
 
 
-def _notes(past: PastRuns, request: PlanRequest) -> list[str]:
+def _notes(past: PastRuns, request: PlanRequest, failed: FailedRuns) -> list[str]:
     finished = [run for run in past.runs if run.name == past.job and run.outcome == "ok"]
     types = {run.machine_type for run in finished}
     known = formatting.several(len(finished), "finished run")
     kinds = formatting.several(len(types), "machine type")
     notes = [f"predicted from {known} on {kinds}"]
-    failed = sum(run.outcome == "failed" for run in past.runs)
-    if failed:
-        notes.append(f"{formatting.several(failed, 'failed run')} may have had too little memory")
+    if failed.names:
+        notes.append(
+            f"left out are clusters with no more memory than {formatting.listing(failed.names)}, "
+            "where a run failed"
+        )
     notes += [NOT_INCLUDED] if past.demands else [BY_TIMES, NOT_INCLUDED]
-    if request.purchase == "spot":
-        notes.append("what interruptions add is not included")
     return notes
 
 

@@ -6,12 +6,13 @@ both, each with cores, networks and runs of its own: what both have in common is
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from msgspec import structs
 
+from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, CurrentCluster, Plan, SignedRange
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer
 from tonnage.model.past_runs.misfit import MISFIT
@@ -21,6 +22,7 @@ from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array, BillingUnit
 from tonnage.plan.monte_carlo import HIGH, LOW, sampled_seconds
 from tonnage.plan.planner import PlanError, PlanRequest, options_for
+from tonnage.plan.resources.machines import THREADS_PER_CORE, busy_core_speed, core_speed
 from tonnage.plan.search import Limits, group_cost_usd
 
 
@@ -76,12 +78,11 @@ def plan_on_current(request: PlanRequest, now: Cluster, known: ProfileIndex) -> 
     job = structs.replace(request.job, least_memory_per_vcpu=None, room=room)
     if job.core_speed is not None:
         job = structs.replace(job, spread=min(job.spread, MISFIT.noise))
-    offer, caution = _with_slots(now, job.settings.get("slots"))
+    offer = _with_slots(now, job.settings.get("busy_vcpus"))
+    cautions = [*_cautions(now, job)]
     asked = dataclasses.replace(request, job=job, purchase="on-demand")
     planned = plan_on(asked, Cluster(now.catalog, offer, now.nodes), known)
-    if caution is None:
-        return planned
-    notes = [*planned.candidate.notes, caution]
+    notes = [*planned.candidate.notes, *cautions]
     return PlannedCluster(planned.choice, structs.replace(planned.candidate, notes=notes))
 
 
@@ -127,18 +128,29 @@ def plan_on(request: PlanRequest, cluster: Cluster, known: ProfileIndex) -> Plan
     return PlannedCluster(choices[at], best)
 
 
-def _with_slots(now: Cluster, slots: object) -> tuple[Offer, str | None]:
-    """The machine with no more vCPUs than its executors had slots; a caution if it has more."""
+def _with_slots(now: Cluster, slots: object) -> Offer:
+    """The machine with no more vCPUs than its executors had slots."""
     vcpus = (now.offer.vcpus or 0.0) * now.nodes
     if not isinstance(slots, int | float) or not 0 < slots < vcpus:
-        return now.offer, None
-    share = slots / vcpus
-    cores = now.offer.cores and now.offer.cores * share
-    used = structs.replace(now.offer, vcpus=slots / now.nodes, cores=cores)
-    return used, (
-        f"the executors of the run had {slots:g} slots for tasks on {vcpus:g} vCPUs: the others "
-        "were idle"
-    )
+        return now.offer
+    busy = slots / now.nodes
+    speed = busy_core_speed(now.offer, busy) or 1.0
+    all_busy = core_speed(now.offer) or 1.0
+    cores = now.offer.cores or (now.offer.vcpus or 0.0) / THREADS_PER_CORE
+    return structs.replace(now.offer, vcpus=busy, cores=cores * (slots / vcpus) * speed / all_busy)
+
+
+def _cautions(now: Cluster, job: Job) -> Iterator[str]:
+    """Where the cluster is not what the run's log has."""
+    slots, hosts = job.settings.get("busy_vcpus"), job.settings.get("hosts")
+    vcpus = (now.offer.vcpus or 0.0) * now.nodes
+    if isinstance(hosts, int | float) and 0 < hosts != now.nodes:
+        yield f"the executors of the run were on {hosts:g} hosts, not {now.nodes}"
+    if isinstance(slots, int | float) and 0 < slots < vcpus:
+        yield (
+            f"the executors of the run had {slots:g} slots for tasks on {vcpus:g} vCPUs: the "
+            "others were idle"
+        )
 
 
 def _saving(

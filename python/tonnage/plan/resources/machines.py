@@ -40,6 +40,10 @@ ADVERTISED: tuple[AdvertisedResource, ...] = (
     *("requests", "get bytes", "put bytes", "threads", "slots", "core speed"),
 )
 THREADS_PER_CORE = 2
+ALONE = 2 / 1.3
+"""What a thread does that has a core for itself, of what it does with a sibling: two together do at
+most 30 % more than one (Marr et al., Hyper-Threading Technology Architecture and Microarchitecture,
+Intel Technology Journal 6(1), 2002)."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -260,6 +264,16 @@ def core_speed(offer: Offer) -> float | None:
     """How much a vCPU does, in cores of the reference; ``None`` is unknown."""
     cores, vcpus = reference_cores(offer), lasting_vcpus(offer)
     return cores / vcpus if cores and vcpus else None
+
+
+def busy_core_speed(offer: Offer, busy_vcpus: float) -> float | None:
+    """As `core_speed`, where only so many of its vCPUs have work: a thread that shares its core
+    with no other does more."""
+    speed, vcpus = core_speed(offer), offer.vcpus
+    if speed is None or not vcpus or not 0 < busy_vcpus < vcpus:
+        return speed
+    cores = offer.cores or vcpus / THREADS_PER_CORE
+    return speed * min(ALONE if cores < vcpus else 1.0, vcpus / busy_vcpus)
 
 
 def slot_speed(offer: Offer) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 NEEDED = ("job", "machine_type", "nodes", "seconds")
 ENOUGH, HEADER_BYTES = 2, 4096
 """So many of its columns tell a table of runs from other files."""
-SAME_RUN = 0.2
-"""A run is one of the table's if it took as long, but for such a share: tables count its start."""
 SHOWN_JOBS = 8
 """The most that an error lists."""
 
@@ -79,7 +76,7 @@ def _demands(file: Path, runs: Sequence[PastRun]) -> tuple[RunDemands, int | Non
     from tonnage.base.records.job import Job
     from tonnage.measure.importers.metric import one_line
     from tonnage.model.jobs.application import application_job, cached_bytes
-    from tonnage.model.past_runs.run_demands import run_demands
+    from tonnage.model.past_runs.run_demands import run_demands, run_of_job
 
     with usage_errors(RecordError, prefix="--demands "):
         if has_schema(file, Application):
@@ -87,19 +84,18 @@ def _demands(file: Path, runs: Sequence[PastRun]) -> tuple[RunDemands, int | Non
             job, kept = application_job(application), cached_bytes(application)
         else:
             job, kept = Job.read(file), None
-    found = run_demands(job)
+    run = run_of_job(job, runs)
+    seconds = job.settings.get("seconds")
+    if run is None and isinstance(seconds, int | float):
+        raise core.UsageError(
+            f"--demands {file}: its run took {formatting.duration(seconds)}, which none of "
+            f"{one_line(runs[0].job)} did; specify what is known of one of them"
+        )
+    found = run_demands(job, run) if run else None
     if found is None:
         raise core.UsageError(
             f"--demands {file}: what its run took is unknown; specify the imported event log of a "
             "run, or its job as tonnage import or tonnage observe writes it"
-        )
-    seconds = job.settings.get("seconds")
-    if isinstance(seconds, float) and not any(
-        run.outcome == "ok" and math.isclose(run.seconds, seconds, rel_tol=SAME_RUN) for run in runs
-    ):
-        raise core.UsageError(
-            f"--demands {file}: its run took {formatting.duration(seconds)}, which none of "
-            f"{one_line(runs[0].job)} did; specify what is known of one of them"
         )
     return found, kept
 

@@ -34,8 +34,13 @@ def past_run_lines(past: PastRuns) -> list[str]:
 
 
 def _demand_line(demands: RunDemands) -> str:
-    moved = {"disks": demands.disk_bytes, "network": demands.network_bytes}
-    parts = [f"{name} {formatting.size(count)}" for name, count in moved.items()]
-    core_hours = f"{demands.core_seconds / 3600:,.3g} core hours"
-    serial = f"{formatting.duration(demands.serial_seconds)} that nodes do not shorten"
-    return f"one of them took {formatting.listing([core_hours, *parts, serial])}"
+    moved = {
+        "disks": demands.disk_bytes,
+        "network": demands.network_bytes,
+        "object storage": demands.object_bytes,
+    }
+    parts = [f"{demands.core_seconds / 3600:,.3g} core hours"]
+    parts += [f"{name} {formatting.size(count)}" for name, count in moved.items() if count]
+    if demands.serial_seconds is not None:
+        parts.append(f"{formatting.duration(demands.serial_seconds)} that nodes do not shorten")
+    return f"the one on {one_line(demands.machine_type)} took {formatting.listing(parts)}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tonnage.base import formatting
+from tonnage.cli.output.planning.backtest_runs import points
 from tonnage.plan.backtest.chosen_runs import ChosenRuns
 from tonnage.plan.backtest.summary import Comparison, compare_programs
 
@@ -50,10 +51,9 @@ def next_lines(found: Sequence[ChosenRuns], counts: Sequence[int]) -> Iterator[s
         key=lambda job: job[1],
     )
     yield f"  worst job after {formatting.several(last, 'run')}: {worst}, mean {100 * regret:.0f} %"
-    than_random = _less_than_random(jobs, last)
     yield (
-        f"  mean regret of a job less that of runs at random: {100 * than_random.difference:+.1f} "
-        f"points [{100 * than_random.low:+.1f} .. {100 * than_random.high:+.1f}], by program"
+        "  mean regret of a job less that of runs at random: "
+        f"{points(_less_than_random(jobs, last))}, by program"
     )
     spent = float(np.median([each.spent for each in found]))
     yield f"  {last} chosen runs cost {spent:.1f} times the cheapest run, in the median"

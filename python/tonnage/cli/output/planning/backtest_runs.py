@@ -96,13 +96,18 @@ def _regret(its: LawSummary) -> str:
 def _deadline(its: LawSummary) -> str:
     median, mean = 100 * its.deadline_regret_median, 100 * its.deadline_regret_mean
     return (
-        f"missed by {100 * its.missed:.0f} % of the choices, which cost {median:.0f} % "
-        f"({mean:.0f}) above the cheapest in time"
+        f"missed by {100 * its.missed:.0f} % of the choices; late or not, they cost "
+        f"{median:.0f} % ({mean:.0f}) above the cheapest in time"
     )
 
 
 def _comparison(its: Comparison) -> str:
-    return (
-        f"median of a job {100 * its.difference:+.1f} points [{100 * its.low:+.1f} .. "
-        f"{100 * its.high:+.1f}] of it, by program"
-    )
+    return f"median of a job {points(its)} of it, by program"
+
+
+def points(its: Comparison) -> str:
+    """A difference in points of percent, with its interval."""
+    difference = f"{100 * its.difference:+.1f} points"
+    if its.low is None or its.high is None:
+        return difference
+    return f"{difference} [{100 * its.low:+.1f} .. {100 * its.high:+.1f}]"

@@ -8,7 +8,7 @@ reads from the cache if it needs a data set that is to be stored and an earlier 
 import datetime
 import re
 
-from tonnage.base.records.application import Application, CachedDataSet, Source
+from tonnage.base.records.application import Application, CachedDataSet, Source, cores_of_task
 from tonnage.measure.importers.metric import UnreadableFile, one_line
 from tonnage.measure.importers.spark import events
 from tonnage.measure.importers.spark.executors import Executors
@@ -168,7 +168,8 @@ class ApplicationReader:
         if stage is None:
             stage = self._stages[key] = StageSums(*key)
         self._executors.add_task(event.task)
-        stage.add_task(event, self._executors.cores_of(event.task.executor))
+        held = cores_of_task(self._settings or {})
+        stage.add_task(event, max(self._executors.cores_of(event.task.executor) // held, 1))
         if event.metrics is not None:
             for block in event.metrics.blocks or ():
                 self._cache.update(block.id, block.status.memory_bytes, block.status.disk_bytes)

@@ -1,5 +1,6 @@
 """The sums of a stage's tasks. Of a task itself only its duration is kept, as four bytes."""
 
+import heapq
 import json
 import re
 from array import array
@@ -16,11 +17,40 @@ MS, NS = 1e3, 1e9
 """In a second."""
 LONGEST_TASK_MS = 2**32 - 1
 EARLY_TURNS = 4
-"""So many tasks of each core are kept apart; compilers are done with what they run by then."""
+"""So many tasks of each slot are kept apart; compilers are done with what they run by then."""
 PYTHON = ("Python", "Pandas", "Arrow")
 """In the names of operators and data sets that Python workers compute."""
 NO_INPUT = ("ParallelCollectionRDD", "EmptyRDD")
 """Data sets without parents that read nothing."""
+
+
+class EarlyTasks:
+    """The tasks with which each executor began a stage, by the order of their launch: they end in
+    another order. Only those that may be among the first are kept, until the stage ends."""
+
+    def __init__(self) -> None:
+        self._of_executor: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+        """How many run at once, and a heap of the launch, negated, and the duration of each."""
+        self._sums = [(0, 0)] * EARLY_TURNS
+        """Of each turn, how many tasks and milliseconds."""
+
+    def add(self, executor: str, slots: int, began: int, duration: int) -> None:
+        _, kept = self._of_executor.setdefault(executor, (slots, []))
+        if len(kept) < slots * EARLY_TURNS:
+            heapq.heappush(kept, (-began, duration))
+        elif -began > kept[0][0]:
+            heapq.heapreplace(kept, (-began, duration))
+
+    def add_up(self) -> None:
+        for slots, kept in self._of_executor.values():
+            for place, (_, duration) in enumerate(sorted(kept, reverse=True)):
+                tasks, spent = self._sums[place // slots]
+                self._sums[place // slots] = tasks + 1, spent + duration
+        self._of_executor.clear()
+
+    def turns(self) -> list[TasksInTurn]:
+        self.add_up()
+        return [TasksInTurn(tasks=each, seconds=ms / MS) for each, ms in self._sums if each]
 
 
 class StageSums:
@@ -45,9 +75,7 @@ class StageSums:
         self._sums = Counter[str]()
         self._peak_memory = 0
         self._durations = array("I")
-        self._of_executor = Counter[str]()
-        self._early = [[0, 0] for _ in range(EARLY_TURNS)]
-        """Of each turn, how many tasks and milliseconds."""
+        self._early = EarlyTasks()
         self._longest, self._longest_bytes, self._largest_bytes = -1, 0, 0
 
     def describe(self, info: events.StageInfo) -> None:
@@ -58,14 +86,15 @@ class StageSums:
         self.parents = info.parents
         if info.ended is not None:
             self.ended, self.finished = info.ended, info.failure is None
+            self._early.add_up()
 
     def describe_data(self, computed: list[events.RddInfo]) -> None:
         self.operators = _operators(computed)
         names = [*self.operators, *(each.name for each in computed)]
         self.python = any(word in name for name in names for word in PYTHON)
 
-    def add_task(self, event: events.TaskEnd, cores: int) -> None:
-        """Take a task that has ended on an executor of so many cores."""
+    def add_task(self, event: events.TaskEnd, slots: int) -> None:
+        """Take a task that has ended on an executor that runs so many at once."""
         task, metrics, sums = event.task, event.metrics, self._sums
         duration = min(max(task.ended - task.began, 0), LONGEST_TASK_MS)
         self.began = min(self.began or task.began, task.began)
@@ -79,11 +108,7 @@ class StageSums:
         else:
             self._finished_tasks += 1
             self._durations.append(duration)
-            turn = self._of_executor[task.executor] // cores
-            if turn < EARLY_TURNS:
-                self._of_executor[task.executor] += 1
-                self._early[turn][0] += 1
-                self._early[turn][1] += duration
+            self._early.add(task.executor, slots, task.began, duration)
         if metrics is None:
             return
         shuffle_read, shuffle_write = metrics.shuffle_read, metrics.shuffle_write
@@ -138,11 +163,7 @@ class StageSums:
             spilled_bytes=sums["spilled"],
             written_bytes={self.writes_to: sums["written"]} if sums["written"] else {},
             task_seconds=sums["task_ms"] / MS,
-            early_tasks=[
-                TasksInTurn(tasks=tasks, seconds=spent / MS)
-                for tasks, spent in self._early
-                if tasks
-            ],
+            early_tasks=self._early.turns(),
             run_seconds=sums["run_ms"] / MS,
             cpu_seconds=sums["cpu_ns"] / NS,
             python=self.python,
