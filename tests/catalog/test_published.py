@@ -153,9 +153,26 @@ def test_a_catalogs_own_figures_win() -> None:
     assert fill_in(replace(offer("i4i.4xlarge"), provider="lab", disks=(own,))).core_speed is None
 
 
-def test_that_no_disks_are_published_does_not_mean_that_there_are_none() -> None:
+def test_where_none_are_published_a_machine_has_only_the_disks_that_its_catalog_states() -> None:
+    seen = set()
+    for each in (each for name in catalog_names() for each in load_catalog(name).offers):
+        known = machine_type(each.provider, each.type)
+        if known and known.disk_count == 0:
+            assert each.disks is None or each.all_disks_known, each.type
+            seen.add((each.provider, each.disks is None, bool(each.disks)))
+    assert seen >= {(provider, False, False) for provider in ("aws", "azure", "gcp")}
+    offers = {each.type: each for each in load_catalog("azure-us-east-2025").offers}
+    assert offers["D2ps_v6"].disks == offers["E2ps_v6"].disks == offers["D2pls_v6"].disks == ()
+    (stated,) = offers["Standard_E80is_v4"].disks or ()
+    assert (stated.kind, stated.total_bytes) == ("temporary", 2400 << 30)
+
+
+def test_a_catalog_that_states_nothing_of_disks_does_not_become_one_without_them() -> None:
+    """Of g2.2xlarge none are published, but AWS listed it with a disk in 2014."""
+    unknown = machine_type("aws", "g2.2xlarge")
+    assert unknown is not None and unknown.disk_count == 0
+    assert find_offer([load_catalog("aws-us-east-1-2014")], "g2.2xlarge")[1].local_bytes
     assert offer("g2.2xlarge").disks is None
-    assert machine_type("aws", "g2.2xlarge") is not None
 
 
 def test_networks_of_2014_stay_unknown() -> None:

@@ -214,3 +214,16 @@ def test_runs_may_be_of_machines_that_are_no_candidates() -> None:
     elsewhere = replace(WORLD, offers=WORLD.offers[:1])
     made = plan_past_runs(request(), past(run(8, 3_600)), None, [elsewhere], known_machines=[WORLD])
     assert {each.offer for each in made.candidates} == {"m.large"}
+
+
+def test_a_machine_with_local_disks_of_unknown_size_is_planned_with_volumes() -> None:
+    sizes = {"none": 0, "unknown": None, "known": 10**12}
+    world = catalog([offer(name, local_bytes=size) for name, size in sizes.items()])
+    runs = [run(8, 3_600, machine_type=name) for name in sizes]
+    made = plan_past_runs(request(), past(*runs), None, [world])
+    layouts = {each.offer: (each.layout, each.own_disks) for each in made.candidates}
+    assert layouts == {
+        "none": ("volumes", False),
+        "unknown": ("volumes", False),
+        "known": ("local", True),
+    }

@@ -79,8 +79,12 @@ def _with_published_disks(
 ) -> tuple[Disks, ...] | None:
     """The disks with their sizes and number, as far as a catalog does not know them.
 
-    That none are published does not mean that there are none.
+    Where none are published, there are none but those that a catalog states. A catalog that states
+    nothing is left so: none are published of g2.2xlarge and cr1.8xlarge, either, which AWS lists
+    with some.
     """
+    if known.disk_count == 0:
+        return disks and tuple(each for each in disks if each.total_bytes is not None)
     published = _published_disks(known)
     if not published:
         return disks

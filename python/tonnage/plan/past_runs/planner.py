@@ -307,11 +307,12 @@ def _candidate(priced: PricedTimes, at: int, chance: float | None) -> Candidate:
     seconds = _range(np.exp(priced.times.single[:, at]))
     price = machine.usd_per_hour + machine.address_usd_per_hour
     share = machine.usd_per_hour / price
+    own_disks = bool(machine.offer.local_bytes)
     return Candidate(
         catalog=machine.catalog.name,
         provider=machine.offer.provider,
         offer=machine.offer.type,
-        layout="local" if machine.offer.disks else "volumes",
+        layout="local" if own_disks else "volumes",
         placement=False,
         nodes=each.nodes,
         seconds=seconds,
@@ -321,7 +322,7 @@ def _candidate(priced: PricedTimes, at: int, chance: float | None) -> Candidate:
         capacity=SpaceFit(needed_bytes=0, have_bytes=0),
         evidence="mixed",
         deadline_probability=chance,
-        own_disks=bool(machine.offer.disks),
+        own_disks=own_disks,
         costs=[
             CostLine(item="machines", usd=middle * share),
             CostLine(item="public addresses", usd=middle * (1 - share)),

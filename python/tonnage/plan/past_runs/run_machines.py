@@ -1,7 +1,7 @@
 """What the catalogs know of the machines of runs: cores and their speed, memory, disks, network.
 
-Data of a cluster is on its local disks, if it has any, else on volumes behind the machine's link,
-unless the run says which.
+Data of a cluster is on its local disks, if it has any of known size, else on volumes behind the
+machine's link, unless the run says which.
 Where nobody published a rate, a usual one is assumed; a machine of unknown memory is refused.
 """
 
@@ -107,12 +107,12 @@ def _cores(offer: Offer) -> float:
 
 
 def _disk_rate(offer: Offer) -> float:
-    if offer.disks:
+    if known := [each for each in offer.disks or () if each.total_bytes]:
         read, write = offer.local_read_bytes_per_second, offer.local_write_bytes_per_second
         if read and write:
             return math.sqrt(read * write)
-        if all(each.kind != "hdd" for each in offer.disks):
-            return LOCAL_SSD * sum(each.count or 1 for each in offer.disks)
+        if all(each.kind != "hdd" for each in known):
+            return LOCAL_SSD * sum(each.count or 1 for each in known)
     link = offer.volume_link
     usual = max(VCPU_LINK * _vcpus(offer), LEAST_LINK)
     return link.baseline_bytes_per_second or link.most_bytes_per_second or usual
