@@ -11,7 +11,7 @@ from support.browser.chromium import Browser
 from support.cli.command import Tonnage
 from support.data.copies import replace
 from support.stores.disk import ROOT
-from tonnage.base.records.plan import NO_CORES, WITHOUT_CORES, NamedPlan, Plan, Plans
+from tonnage.base.records.plan import NO_CORES, WITHOUT_CORES, NamedPlan, Plan, Plans, SpaceFit
 from tonnage.report.plans import MEETS, ROWS, SHOWN, best_in_words, render, write_plans
 
 WIDE, NARROW = 1280, 390
@@ -39,6 +39,17 @@ def of_types(count: int, times: float, sizes: int = 1) -> Plan:
         family, size = divmod(number - 1, sizes)
         candidates.append(replace(first, offer=f"t{family + 1}.{size + 1}x", cost_usd=cost))
     return replace(plan(), candidates=candidates)
+
+
+def test_memory_for_data_is_apart_from_storage(tmp_path: Path) -> None:
+    first = replace(
+        plan().candidates[0],
+        capacity=SpaceFit(needed_bytes=10**9, have_bytes=4 * 10**9),
+        memory=SpaceFit(needed_bytes=3 << 30, have_bytes=32 << 30),
+    )
+    plans = Plans(plans=[NamedPlan(name="one", plan=replace(plan(), candidates=[first]))])
+    text = write_plans(plans, tmp_path / "plans.html").read_text().replace("\xa0", " ")
+    assert "1.00 GB of 4.00 GB<br><small>memory: 3 GiB of 32 GiB</small>" in text
 
 
 @pytest.mark.browser

@@ -22,7 +22,7 @@ from tonnage.plan.calibration import cite
 from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array
 from tonnage.plan.demand import LayoutDemand, PhaseDemand, ResourceClass
-from tonnage.plan.layouts import OfferGroup, storage_fit
+from tonnage.plan.layouts import OfferGroup, disk_fit, memory_fit
 from tonnage.plan.monte_carlo import Outcome, sample_outcome
 from tonnage.plan.resources.machines import Machine, network_caution
 from tonnage.plan.search import Limits, SearchResult, limit_excess
@@ -38,7 +38,9 @@ SEEN_CORES = (
     "others measured cores of both types"
 )
 NEARLY_FULL = 0.98
-"""Above this share of the disks the file system's own space may be missing."""
+"""Above this share of disks or memory, what is not counted may be missing."""
+FILE_SYSTEM_NEEDS = "the file system needs another 1 to 2 %: the data may not fit"
+MEMORY_NEEDS = "a little more data would not fit"
 
 
 Item = TypeVar("Item")
@@ -82,7 +84,8 @@ def _candidate(
     job: Job, size: int, choice: Choice, outcome: Outcome, at: int, in_time: float, limits: Limits
 ) -> Candidate:
     machine, demand = choice.machine, choice.group.demand
-    needed, available = storage_fit(job, size, demand, machine, choice.nodes)
+    disks = disk_fit(job, size, demand, machine, choice.nodes)
+    memory = memory_fit(job, size, machine, choice.nodes)
     phases = [_phase(phase, terms, at) for phase, terms in outcome.phases]
     return Candidate(
         catalog=machine.catalog.name,
@@ -98,11 +101,12 @@ def _candidate(
             *phases,
             *_interruptions(float(outcome.interruption_seconds[at])),
         ],
-        capacity=SpaceFit(needed_bytes=needed, have_bytes=available),
+        capacity=disks,
         evidence=demand.evidence,
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
         own_disks=demand.own_disks,
         volumes=_attached(demand, choice.nodes),
+        memory=memory,
         calibrated=cite(demand.calibration_match.calibration),
         run_seconds=_range(outcome.run_interval, outcome.run_seconds, at)
         if demand.start_up
@@ -110,8 +114,12 @@ def _candidate(
         costs=[
             CostLine(item=item, usd=float(usd[at])) for item, usd in outcome.bill.items() if usd[at]
         ],
-        notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0)
-        + _task_notes(phases, demand, machine, choice.nodes),
+        notes=[
+            *demand.calibration_match.notes,
+            *_space_notes(disks, memory),
+            *_notes(demand, machine, choice.nodes),
+            *_task_notes(phases, demand, machine, choice.nodes),
+        ],
     )
 
 
@@ -145,13 +153,19 @@ def _phase(
     return PlannedPhase(name=phase.name, seconds=seconds + phase.fixed_seconds, bottleneck=thing)
 
 
-def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> list[str]:
-    notes = list(demand.calibration_match.notes)
-    if full > NEARLY_FULL:
-        notes.append(
-            f"the job fills its disks to {formatting.percent(full)}, and the file system needs "
-            "another 1 to 2 %: the data may not fit"
+def _space_notes(disks: SpaceFit, memory: SpaceFit | None) -> list[str]:
+    return [
+        f"the job fills its {space} to {formatting.percent(fit.share)}, and {rest}"
+        for space, fit, rest in (
+            ("disks", disks, FILE_SYSTEM_NEEDS),
+            ("memory", memory, MEMORY_NEEDS),
         )
+        if fit and fit.share > NEARLY_FULL
+    ]
+
+
+def _notes(demand: LayoutDemand, machine: Machine, nodes: int) -> list[str]:
+    notes = []
     if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
         notes.append("object storage was not measured; it is assumed to be as fast as the network")
     if "cores" in demand.advertised_resources:

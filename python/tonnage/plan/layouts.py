@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.plan import BilledItem
+from tonnage.base.records.plan import BilledItem, SpaceFit
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer, OfferKind
 from tonnage.model.jobs.mapreduce import third_pass_job
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
@@ -462,10 +462,8 @@ def _nodes_for(needed: float, each: Floats) -> Floats:
         return np.ceil(needed / np.nan_to_num(each))
 
 
-def storage_fit(
-    job: Job, size: int, demand: LayoutDemand, machine: Machine, nodes: int
-) -> tuple[int, int]:
-    """Bytes that must be stored at once on nodes and volumes, and bytes of storage."""
+def disk_fit(job: Job, size: int, demand: LayoutDemand, machine: Machine, nodes: int) -> SpaceFit:
+    """What must be stored at once on local disks and volumes."""
     needed, available = 0.0, 0
     if demand.own_disks:
         needed += _stored_per_byte(job, "local") * size
@@ -473,10 +471,14 @@ def storage_fit(
     if demand.volumes:
         needed += demand.volumes.stored_bytes
         available += nodes * demand.volumes.count * demand.volumes.gib_of_one(nodes) * GIB
-    if memory := _stored_per_byte(job, "memory"):
-        needed += memory * size
-        available += nodes * (machine.offer.memory_bytes or 0)
-    return math.ceil(needed), available
+    return SpaceFit(needed_bytes=math.ceil(needed), have_bytes=available)
+
+
+def memory_fit(job: Job, size: int, machine: Machine, nodes: int) -> SpaceFit | None:
+    """What the job keeps in memory at once; ``None``: nothing."""
+    needed = math.ceil(_stored_per_byte(job, "memory") * size)
+    available = nodes * (machine.offer.memory_bytes or 0)
+    return SpaceFit(needed_bytes=needed, have_bytes=available) if needed else None
 
 
 def _stored_per_byte(job: Job, where: str) -> float:

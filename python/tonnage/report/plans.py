@@ -325,7 +325,6 @@ def _candidate_table(caption: str, plan: Plan, ranked: Sequence[tuple[int, Candi
 def _row(rank: int, each: Candidate, demands_known: bool, in_time: bool) -> list[Child]:
     longest = max(each.phases, key=lambda phase: phase.seconds, default=None)
     runs = formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing"
-    needed, available = each.capacity.needed_bytes, each.capacity.have_bytes
     rent = f"{formatting.count(each.nodes)} x {each.offer}"
     family = family_of(each.provider, each.offer)
     placed = ", placement group" if each.placement else ""
@@ -337,9 +336,18 @@ def _row(rank: int, each: Candidate, demands_known: bool, in_time: bool) -> list
         longest.bottleneck if longest else "nothing",
         each.evidence,
         runs,
-        f"{formatting.size(needed)} of {formatting.size(available)}",
+        _storage(each),
     ]
     return [*row, formatting.percent(each.deadline_probability or 0.0)] if in_time else row
+
+
+def _storage(each: Candidate) -> Child:
+    disks, memory = each.capacity, each.memory
+    stored = f"{formatting.size(disks.needed_bytes)} of {formatting.size(disks.have_bytes)}"
+    if memory is None:
+        return stored
+    needed, available = map(formatting.memory, (memory.needed_bytes, memory.have_bytes))
+    return _two_lines(stored, f"memory: {needed} of {available}")
 
 
 def _two_lines(first: str, second: str) -> Html:

@@ -60,6 +60,11 @@ class SpaceFit(Struct, frozen=True, kw_only=True):
     needed_bytes: Count
     have_bytes: Count
 
+    @property
+    def share(self) -> float:
+        """Needed, of what is available; 0 where nothing is."""
+        return self.needed_bytes / self.have_bytes if self.have_bytes else 0.0
+
 
 class AttachedVolumes(Struct, frozen=True, kw_only=True):
     kind: str
@@ -78,11 +83,12 @@ class Candidate(Struct, frozen=True, kw_only=True):
     cost_usd: Range
     usd_per_hour: Amount  # Of one node with its volumes and its public address
     phases: list[PlannedPhase]
-    capacity: SpaceFit
+    capacity: SpaceFit  # Of disks and volumes
     evidence: Literal["measured", "advertised", "mixed"]
     deadline_probability: Share | None  # ``None`` without a deadline
     own_disks: bool = False  # Whether the job keeps data on the nodes' own disks
     volumes: AttachedVolumes | None = None
+    memory: SpaceFit | None = None  # ``None``: the job keeps no data there
     calibrated: CalibrationSource | None = None  # By runs of this job on this offer
     run_seconds: Range | None = None  # Without the start; ``None``: `seconds` are without it
     costs: list[CostLine] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -19,6 +19,7 @@ from tonnage.base.records.plan import (
     Explanation,
     Plan,
     PlannedPhase,
+    SpaceFit,
 )
 from tonnage.cli.options.types import MAX_NODES
 from tonnage.cli.output.candidates import (
@@ -229,13 +230,16 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     )
     lines.append(f"  {'' if known else f'{WITHOUT_CORES}: '}{cost_lines(best.costs)}")
     lines.append("")
-    lines.append(
-        f"Disk space: {formatting.size(best.capacity.needed_bytes)} needed, "
-        f"{formatting.size(best.capacity.have_bytes)} available"
-    )
+    lines.append(f"Disk space: {_fit(best.capacity, formatting.size)}")
+    if best.memory:
+        lines.append(f"Memory for data: {_fit(best.memory, formatting.memory)}")
     lines.append(formatting.sentence(describe(best.calibrated)))
     lines += [formatting.sentence(note) for note in best.notes]
     return lines
+
+
+def _fit(space: SpaceFit, text: Callable[[int], str]) -> str:
+    return f"{text(space.needed_bytes)} needed, {text(space.have_bytes)} available"
 
 
 def _division(term: ExplainedTerm, nodes: int) -> str:

@@ -116,8 +116,8 @@ function interval(values, middle) {
   return [Math.min(quantile(sorted, LOW), middle), Math.max(quantile(sorted, HIGH), middle)];
 }
 
-/** Bytes that must be stored at once, and bytes of storage. */
-function storageFit({ group, machine, nodes }, size, location) {
+/** The share of local disks and volumes that must be stored on at once; 0 where there are none. */
+function diskShare({ group, machine, nodes }, size, location) {
   const { kept } = pageData.variants[location].job;
   let needed = 0, had = 0;
   if (group.own_disks) [needed, had] = [kept.local * size, nodes * machine.local_bytes];
@@ -125,21 +125,25 @@ function storageFit({ group, machine, nodes }, size, location) {
     needed += group.volumes.storedBytes;
     had += nodes * group.volumes.count * group.volumes.gibEach(nodes) * GIB;
   }
-  if (kept.memory) {
-    needed += kept.memory * size;
-    had += nodes * machine.memory_bytes;
-  }
-  return [Math.ceil(needed), had];
+  return had ? Math.ceil(needed) / had : 0;
+}
+
+/** The share of memory that the job's data takes at once; 0 if it keeps none there. */
+function memoryShare({ machine, nodes }, size, location) {
+  const needed = Math.ceil(pageData.variants[location].job.kept.memory * size);
+  return needed && machine.memory_bytes ? needed / (nodes * machine.memory_bytes) : 0;
 }
 
 /** Caveats of a candidate. */
 function candidateNotes(candidate, size, location) {
   const { group, machine, nodes } = candidate.choice;
   const parts = group.demand.terms.flatMap((term) => term.parts);
-  const [needed, had] = storageFit(candidate.choice, size, location);
   const found = [...group.demand.notes];
-  if (had && needed / had > NEARLY_FULL) {
-    found.push(`the job fills its disks to ${formatting.percent(needed / had)}, and the file system needs another 1 to 2 %: the data may not fit`);
+  for (const [space, share, rest] of [
+    ["disks", diskShare(candidate.choice, size, location), "the file system needs another 1 to 2 %: the data may not fit"],
+    ["memory", memoryShare(candidate.choice, size, location), "a little more data would not fit"],
+  ]) {
+    if (share > NEARLY_FULL) found.push(`the job fills its ${space} to ${formatting.percent(share)}, and ${rest}`);
   }
   if (parts.some((part) => part.advertised && part.resource.startsWith("object"))) {
     found.push("object storage was not measured; it is assumed to be as fast as the network");
