@@ -1,6 +1,7 @@
 """Of a node's memory, what executors of Apache Spark have, and what of it is for data.
 
-Settings of plans and settings that are written for a plan's machines are the same.
+Settings of plans and settings that are written for a plan's machines are the same, but that those
+of machines below 15 GiB leave the system more.
 spark.apache.org/docs/latest/configuration.html and tuning.html.
 """
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +20,12 @@ from tonnage.base.records.io import write_atomically
 from tonnage.cli.options.cluster import CandidateNumber
 from tonnage.cli.options.types import Option
 from tonnage.cli.options.validate import refuse_unknown, refuse_without, usage_errors
+from tonnage.cli.output.candidates import candidate_text
 
 if TYPE_CHECKING:
     from tonnage.base.records.plan import Candidate, Plan
     from tonnage.catalog import Catalog, Offer
+    from tonnage.provision.export import ExportError
 
 YAML = ("ray", "skypilot", "dataproc", "kubernetes")
 PROPERTIES = ("spark",)
@@ -80,9 +83,11 @@ def emit_candidate(
         raise core.UsageError(f"--emit {kind}: a lab is not rented; start it with tonnage lab up")
     offer = offer_of(chosen, next(each for each in catalogs if each.name == chosen.catalog))
     spot = made.settings["purchase"] == "spot"
-    prefix = f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): "
-    with usage_errors(ExportError, prefix=prefix):
+    try:
         exported = EXPORTERS[kind](Rental(made.job.name, chosen, offer, spot))
+    except ExportError as error:
+        prefix = f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): "
+        raise core.UsageError(f"{prefix}{_why_not(error, made, catalogs, kind)}") from error
     text = document_text(kind, exported.document)
     if options.output is not None:
         with usage_errors(OSError, prefix=f"--output {options.output}: "):
@@ -99,6 +104,30 @@ def emit_candidate(
         print(f"Replace {name}: {what}.", file=sys.stderr)
     for note in exported.notes:
         print(formatting.sentence(note), file=sys.stderr)
+
+
+def _why_not(error: ExportError, made: Plan, catalogs: Sequence[Catalog], kind: str) -> str:
+    from tonnage.provision.export import OtherPlanNeeded, TooLittleMemory
+
+    if isinstance(error, OtherPlanNeeded):
+        flags = " ".join(f"--{name} {value}" for name, value in error.settings.items())
+        return f"{error.why}; plan with {flags}"
+    if isinstance(error, TooLittleMemory):
+        return f"{error}{_first_with_enough(made, catalogs, kind)}"
+    return str(error)
+
+
+def _first_with_enough(made: Plan, catalogs: Sequence[Catalog], kind: str) -> str:
+    """Which candidate is the first that can be exported."""
+    from tonnage.provision.export import EXPORTERS, ExportError, Rental
+
+    offers = {(each.name, offer.type): offer for each in catalogs for offer in each.offers}
+    spot = made.settings["purchase"] == "spot"
+    for number, each in enumerate(made.candidates, start=1):
+        with suppress(ExportError):
+            EXPORTERS[kind](Rental(made.job.name, each, offers[each.catalog, each.offer], spot))
+            return f": the first is --candidate {number}, {candidate_text(each)}"
+    return ", which this plan has none of"
 
 
 def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:

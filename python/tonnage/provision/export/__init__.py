@@ -8,7 +8,12 @@ with the document.
 """
 
 from tonnage.provision.export import aws, ray, skypilot, spark
-from tonnage.provision.export.document import ExportedDocument, ExportError
+from tonnage.provision.export.document import (
+    ExportedDocument,
+    ExportError,
+    OtherPlanNeeded,
+    TooLittleMemory,
+)
 from tonnage.provision.rental import Rental
 
 OF_SPARK = {
@@ -21,4 +26,12 @@ OF_SPARK = {
 EXPORTERS = {"ray": ray.export, "aws": aws.export, "skypilot": skypilot.export, **OF_SPARK}
 """Exporters by kind."""
 
-__all__ = ["EXPORTERS", "OF_SPARK", "ExportError", "ExportedDocument", "Rental"]
+__all__ = [
+    "EXPORTERS",
+    "OF_SPARK",
+    "ExportError",
+    "ExportedDocument",
+    "OtherPlanNeeded",
+    "Rental",
+    "TooLittleMemory",
+]

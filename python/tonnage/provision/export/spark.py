@@ -2,21 +2,30 @@
 
 Executors have five cores at most: with more, garbage collection pauses more tasks at once and
 threads share more locks. A node's executors share 80 % of its memory; the rest is the system's, its
-daemons' and its page cache's, from which shuffled data is read. Spark asks for a tenth of the heap,
-and 384 MiB at least, besides it (spark.executor.memoryOverheadFactor).
+daemons' and its page cache's, from which shuffled data is read. Small machines leave it more: as
+much as Hortonworks recommends, and the application master's container, which is on one of them.
+Spark asks for a tenth of the heap, and 384 MiB at least, besides it
+(spark.executor.memoryOverheadFactor).
 
 Documents: spark.apache.org/docs/latest/configuration.html; the request RunJobFlow of Amazon EMR;
 Dataproc's cluster config as gcloud dataproc clusters import reads it; SparkApplication of the
-Kubernetes operator for Apache Spark (v1beta2).
+Kubernetes operator for Apache Spark (v1beta2); Hortonworks Data Platform 2.6, Determining HDP
+Memory Configuration Settings (docs.cloudera.com).
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
+from tonnage.base import formatting
 from tonnage.base.executor_memory import NODE_SHARE, OVERHEAD
 from tonnage.catalog import Offer
-from tonnage.provision.export.document import ExportedDocument, ExportError
+from tonnage.provision.export.document import (
+    ExportedDocument,
+    ExportError,
+    OtherPlanNeeded,
+    TooLittleMemory,
+)
 from tonnage.provision.rental import Rental, placeholder
 
 CORES = (5, 4, 3)
@@ -29,9 +38,14 @@ itself takes of a heap)."""
 MIB = 1 << 20
 MASTER_MIB = 1024
 """The application master's container."""
+SYSTEM_SHARE, SYSTEM_MIB = 0.25, 2048
+"""Of a small machine's memory, what the system has: a share, and the most of it. So Hortonworks
+reserves 1 GB of 4 GB, and 2 GB of 8 and 16 GB."""
 MASTER = {"aws": "m7g.xlarge", "gcp": "n2-standard-4"}
 """Machines for a cluster's master, which a plan does not count."""
 BOOT_GIB = 64
+LEAST_WORKERS = 2
+"""Of Dataproc. They are its primary workers, which are not preemptible."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +69,16 @@ class Executors:
         vcpus = max(int(offer.vcpus), 1)
         divisors = [each for each in CORES if vcpus % each == 0]
         count = vcpus // divisors[0] if divisors else math.ceil(vcpus / MOST_CORES)
-        each = offer.memory_bytes * NODE_SHARE / count / MIB
+        memory = offer.memory_bytes / MIB
+        least_rest = min(memory * SYSTEM_SHARE, SYSTEM_MIB) + MASTER_MIB
+        each = min(memory * NODE_SHARE, memory - least_rest) / count
         overhead = max(each * OVERHEAD / (1 + OVERHEAD), LEAST_OVERHEAD_MIB)
         heap = int(each - overhead)
         if heap < LEAST_HEAP_MIB:
-            raise ExportError(
-                f"its memory leaves {max(heap, 0)} MiB for an executor's heap, and Spark needs "
-                f"{LEAST_HEAP_MIB}; choose a candidate with more memory"
+            raise TooLittleMemory(
+                f"its memory of {formatting.memory(offer.memory_bytes)} leaves {max(heap, 0)} MiB "
+                f"for an executor's heap, and Spark needs {LEAST_HEAP_MIB}; choose a candidate "
+                "with more memory"
             )
         return cls(count, vcpus // count, heap, int(overhead))
 
@@ -87,7 +104,7 @@ def export_properties(rental: Rental) -> ExportedDocument:
 
 def export_emr(rental: Rental) -> ExportedDocument:
     """Build the request RunJobFlow, for aws emr run-job-flow's --cli-input-json or boto3."""
-    _refuse_other_provider(rental, "aws", "Amazon EMR")
+    _refuse_plan(rental, "Amazon EMR", "aws")
     candidate, market = rental.candidate, "SPOT" if rental.spot else "ON_DEMAND"
     core: dict[str, Any] = {
         "Name": "core",
@@ -158,15 +175,13 @@ def _yarn(rental: Rental) -> dict[str, str]:
 
 def export_dataproc(rental: Rental) -> ExportedDocument:
     """Build a cluster for gcloud dataproc clusters import."""
-    _refuse_other_provider(rental, "gcp", "Dataproc")
+    _refuse_plan(rental, "Dataproc", "gcp", least_nodes=LEAST_WORKERS, purchase="on-demand")
     candidate = rental.candidate
     workers: dict[str, Any] = {
         "numInstances": candidate.nodes,
         "machineTypeUri": rental.offer.type,
         "diskConfig": {"bootDiskType": "pd-balanced", "bootDiskSizeGb": BOOT_GIB},
     }
-    if candidate.nodes < LEAST_WORKERS:
-        raise ExportError(f"Dataproc needs {LEAST_WORKERS} workers; plan with as many nodes")
     if rental.local_disks:
         workers["diskConfig"]["numLocalSsds"] = rental.local_disks
     if candidate.volumes:
@@ -180,16 +195,15 @@ def export_dataproc(rental: Rental) -> ExportedDocument:
             "bootDiskType": volumes.kind,
             "bootDiskSizeGb": volumes.gib_each + BOOT_GIB,
         }
-    if rental.spot:
-        raise ExportError("primary workers of Dataproc are not preemptible; plan on-demand")
     version = placeholder("image-version")
     spark = {f"spark:{name}": value for name, value in properties(rental).items()}
+    yarn = {f"yarn:{name}": value for name, value in _yarn(rental).items()}
     return ExportedDocument(
         document={
             "config": {
                 "masterConfig": {"numInstances": 1, "machineTypeUri": MASTER["gcp"]},
                 "workerConfig": workers,
-                "softwareConfig": {"imageVersion": version, "properties": spark},
+                "softwareConfig": {"imageVersion": version, "properties": spark | yarn},
             }
         },
         replace={version: "the image of Dataproc that you run, like 2.2-debian12"},
@@ -198,9 +212,6 @@ def export_dataproc(rental: Rental) -> ExportedDocument:
             "Dataproc's fee for each vCPU is not in the plan",
         ],
     )
-
-
-LEAST_WORKERS = 2
 
 
 def export_kubernetes(rental: Rental) -> ExportedDocument:
@@ -242,9 +253,21 @@ def export_kubernetes(rental: Rental) -> ExportedDocument:
     )
 
 
-def _refuse_other_provider(rental: Rental, provider: str, what: str) -> None:
+def _refuse_plan(
+    rental: Rental, what: str, provider: str, least_nodes: int = 1, purchase: str | None = None
+) -> None:
+    """Name all that a plan needs at once."""
+    needs: dict[str, tuple[str, object]] = {}
     if rental.candidate.provider != provider:
-        raise ExportError(f"{what} has no such machines; plan with those of {provider}")
+        needs["provider"] = f"machines of {provider}", provider
+    if rental.candidate.nodes < least_nodes:
+        needs["nodes"] = f"{least_nodes} workers at least", least_nodes
+    if purchase and purchase != ("spot" if rental.spot else "on-demand"):
+        needs["purchase"] = f"{purchase} workers", purchase
+    if needs:
+        whys, values = zip(*needs.values(), strict=True)
+        why = f"{what} needs {formatting.listing(whys)}"
+        raise OtherPlanNeeded(why, dict(zip(needs, values, strict=True)))
 
 
 def _without_master(machine_type: str) -> str:
