@@ -112,3 +112,28 @@ def test_logs_in_an_object_store(tonnage: Tonnage, s3: Bucket) -> None:
     assert "expected the parts of one rolling event log" in error
     error = refusal(tonnage, f"s3://{BUCKET}/missing", *where)
     assert f"s3://{BUCKET}/missing" in error
+
+
+def test_a_log_is_named_where_an_imported_one_is_wanted(tonnage: Tonnage, disk: Path) -> None:
+    rolling, table = disk / "rolling log", disk / "runs.csv"
+    rolling.mkdir()
+    (rolling / "events_1_application_1").write_bytes(b"")
+    table.write_text("job,machine_type,nodes,seconds\nnightly,m5.large,2,21\n")
+    for command in (
+        ("plan", SORT, "--now", "2 x m5.large"),
+        ("plan", rolling),
+        ("plan", SORT, "--next"),
+        ("explore", SORT, "--output", disk / "explore.html"),
+        ("report", SORT, "--output", disk / "report.html"),
+        ("report", rolling, "--output", disk / "report.html"),
+        ("import", table, "--demands", SORT),
+    ):
+        done = tonnage.run(*command)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "is an event log of Spark; first tonnage import" in done.stderr
+    assert f"{SORT} --output job.json" in done.stderr
+    for command in (("plan", table), ("plan", table, "--next"), ("report", table)):
+        done = tonnage.run(*command)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "is a table of past runs, for tonnage plan; first tonnage import" in done.stderr
+    assert "which tells times alone" in refusal(tonnage, table, "--demands", table)

@@ -276,6 +276,9 @@ def job_from(
     ``usual`` is where a sort's input is if nobody says so, ``now`` the cluster on which an
     application was seen.
     """
+    from tonnage.cli.measure.importing.not_imported import refuse_not_imported
+
+    refuse_not_imported(name, "JOB")
     if Path(name).is_file() and (application := _application_in_file(Path(name))):
         _refuse_flags_of_others(name, given, FLAGS_OF_APPLICATION)
         job = _job_of_application(application, given, now)

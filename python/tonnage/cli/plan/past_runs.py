@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonnage.base import core
+from tonnage.cli.measure.importing.not_imported import refuse_not_imported
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.plan import print_plan, why_no_candidate
@@ -27,6 +28,7 @@ def past_runs_in(name: str) -> PastRuns | None:
     from tonnage.base.records.past_run import PastRuns
 
     path = Path(name)
+    refuse_not_imported(name, "JOB")
     if not path.is_file():
         return None
     with usage_errors(RecordError, prefix="JOB "):

@@ -8,6 +8,7 @@ from tonnage.base.records import Job, Observation, Record, read_table
 from tonnage.base.records.application import Application
 from tonnage.base.records.find_measurements import has_schema
 from tonnage.base.records.past_run import PastRuns
+from tonnage.cli.measure.importing.not_imported import refuse_not_imported
 from tonnage.measure.importers.metric import one_line
 
 OBSERVATION, JOB, SERIES = "observation.json", "job.json", "series.parquet"
@@ -21,6 +22,7 @@ def find_job_record(path: Path) -> Path | None:
     Raises:
         UsageError: It is a job, and what it was made of is not next to it.
     """
+    refuse_not_imported(str(path))
     if path.is_dir():
         records = ((path / OBSERVATION, Observation), (path / JOB, Application))
         return next((place for place, kind in records if _is_a(place, kind)), None)

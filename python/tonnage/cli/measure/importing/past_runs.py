@@ -74,10 +74,17 @@ def _demands(file: Path, runs: Sequence[PastRun]) -> tuple[RunDemands, int | Non
     from tonnage.base.records.base import RecordError
     from tonnage.base.records.find_measurements import has_schema
     from tonnage.base.records.job import Job
+    from tonnage.cli.measure.importing.not_imported import refuse_event_log
     from tonnage.measure.importers.metric import one_line
     from tonnage.model.jobs.application import application_job, cached_bytes
     from tonnage.model.past_runs.run_demands import run_demands, run_of_job
 
+    refuse_event_log(str(file), "--demands")
+    if is_run_table(str(file)):
+        raise core.UsageError(
+            f"--demands {file} is a table of past runs, which tells times alone; specify the "
+            "imported event log of a run"
+        )
     with usage_errors(RecordError, prefix="--demands "):
         if has_schema(file, Application):
             application = Application.read(file)
