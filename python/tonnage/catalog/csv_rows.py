@@ -18,6 +18,7 @@ from tonnage.catalog.offer import GIB
 NOT_READABLE = "no permission to read this file; use sudo, or make a readable copy"
 LARGEST = 1e21
 MOST_MEMORY = 10**18
+BLANK = "leave unknown figures blank"
 DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-([0-2]\d|3[01]))?)?")
 
 
@@ -54,7 +55,10 @@ class CsvRow(msgspec.Struct, frozen=True):
         if 0 <= found * factor <= LARGEST and "_" not in text:
             return found * factor
         if not math.isfinite(found * factor) or "_" in text:
-            raise self.error(column, f"{text!r} is not a number; leave unknown figures blank")
+            # Most are figures with a unit, or with commas.
+            known = text[:1].isdigit()
+            fix = "use a number alone, in the unit of its column" if known else BLANK
+            raise self.error(column, f"{text!r} is not a number; {fix}")
         raise self.error(column, f"{text} is {'negative' if found < 0 else 'too large'}")
 
     def integer(self, column: str, factor: float = 1.0) -> int | None:

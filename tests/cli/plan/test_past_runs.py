@@ -109,6 +109,11 @@ def test_runs_on_one_provider_are_planned_on_another(tonnage: Tonnage, table: Pa
         ("Job,Machine_type,nodes,seconds\na,m5.large,2,90\n", "missing column job"),
         ("job,machine_type,nodes,seconds\na,m5.large,2\n", "row 2"),
         ("job,machine_type,nodes,seconds\na,m5.large,2,0.0000001\n", "row 2"),
+        (
+            "job,machine_type,nodes,seconds\na,m5.large,2,8 h\n",
+            "seconds: '8 h' is not a number; use",
+        ),
+        ("cluster,time\n2 x m5.large,90\n", "needs columns job, machine_type, nodes and seconds"),
         ("job,machine_type,nodes,seconds,k\na,m5.large,2,90,nan\n", "leave it blank"),
     ],
 )
@@ -118,3 +123,4 @@ def test_what_is_wrong_with_a_table_is_named(
     file = tmp_path / "runs.csv"
     file.write_text(text)
     assert words in refusal(tonnage, "import", file, "--output", tmp_path / "runs.json")
+    assert words in refusal(tonnage, "import", file)

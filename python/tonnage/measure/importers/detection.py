@@ -33,7 +33,7 @@ from tonnage.measure.importers.json_reader import (
     document_start,
     parse_documents,
 )
-from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile, one_line
+from tonnage.measure.importers.metric import OPERATIONS, UnknownFormat, UnreadableFile, one_line
 from tonnage.measure.trial.trial import utc_now
 
 __all__ = ["OPERATIONS", "UnreadableFile", "one_line", "read", "to_measurement"]
@@ -180,4 +180,4 @@ def _from_text(text: str, path: Path) -> list[Metric]:
             "the file name of a fio log, which ends in _bw.N.log, _iops, _lat, _clat, _slat or "
             "_clat_hist"
         )
-    raise UnreadableFile(_KNOWN)
+    raise UnknownFormat(_KNOWN)

@@ -63,6 +63,10 @@ class UnreadableFile(Exception):
         return type(self)(self.expected, self.where, file)
 
 
+class UnknownFormat(UnreadableFile):
+    """A file that is of no kind that is read."""
+
+
 def build_metric(**fields: Any) -> Metric:
     """Build a checked metric; `UnreadableFile` for a bad number, `ValueError` for an operation."""
     metric = Metric(**{**fields, "details": _plain(fields.get("details", {}))})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tonnage.measure.importers.detection import content_text
 from tonnage.measure.importers.json_reader import document_start, parse_documents
-from tonnage.measure.importers.metric import UnreadableFile, one_line
+from tonnage.measure.importers.metric import UnknownFormat, UnreadableFile, one_line
 from tonnage.measure.importers.sysstat import documents, tables
 from tonnage.measure.importers.sysstat.nodes import HostFile, ImportedNodes, to_nodes
 from tonnage.measure.importers.sysstat.samples import HostSamples
@@ -56,7 +56,7 @@ def _read(file: Path) -> list[HostSamples]:
             raise UnreadableFile(_KNOWN)
         hosts = documents.read_documents(parsed)
     else:
-        raise UnreadableFile(_KNOWN)
+        raise UnknownFormat(_KNOWN)
     if not hosts or all(host.is_empty for host in hosts):
         raise UnreadableFile("samples of cores, disks, interfaces or memory")
     return [host for host in hosts if not host.is_empty]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.cli.measure.importing.job_files import JOB_SUFFIX, refuse_other_suffix
+from tonnage.cli.measure.importing.past_runs import table_columns_named
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.observed_runs.observation import observation_lines
@@ -20,7 +21,7 @@ def import_node_run(files: list[Path], out: Path | None, data: int | None, as_js
     from tonnage.measure.observe.to_job import to_job
 
     refuse_other_suffix(out)
-    with usage_errors(UnreadableFile, NoCommonTime):
+    with usage_errors(UnreadableFile, NoCommonTime), table_columns_named():
         imported = read_nodes(files)
         begin, end = common_time(imported.nodes)
     observation = observe_nodes(imported.nodes, begin, end, data=data, notes=imported.notes)

@@ -9,6 +9,7 @@ from tonnage.base.records import Measurement, Metric
 from tonnage.base.records.application import Application
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.importing.event_logs import is_event_log, read_application
+from tonnage.cli.measure.importing.past_runs import table_columns_named
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.object_store import StoreOptions
 from tonnage.cli.options.validate import usage_errors
@@ -30,7 +31,7 @@ def import_results(
     store = StoreOptions(endpoint_url=endpoint_url).store
     logs = [each for each in files if is_event_log(each)]
     results = [Path(each) for each in files if each not in logs]
-    with usage_errors(UnreadableFile):
+    with usage_errors(UnreadableFile), table_columns_named():
         measurements = [
             to_measurement(file, read(file), command=command_line()) for file in results
         ]
