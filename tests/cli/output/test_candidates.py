@@ -48,6 +48,12 @@ def test_dollars_have_cents_where_they_matter() -> None:
     assert "$2.50 [$1.25..$3.75]" in second
 
 
+def test_dollars_below_a_cent_have_two_significant_digits() -> None:
+    amounts = (0.0, 1e-9, 0.00342, -0.00342, 0.00996, 0.0123)
+    shown = ["$0.00", "$0.00", "$0.0034", "$-0.0034", "$0.01", "$0.01"]
+    assert [usd(each) for each in amounts] == shown
+
+
 @pytest.mark.parametrize("notes", [[], [NO_CORES]])
 def test_a_probability_stands_where_every_demand_is_known(
     capsys: pytest.CaptureFixture[str], notes: list[str]

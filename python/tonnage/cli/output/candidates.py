@@ -18,6 +18,8 @@ UNLIMITED = 1_000
 """The width of what is not a terminal: nothing is wrapped."""
 CENTS_UP_TO = 1_000
 """The dollars from which a line has no cents."""
+MILLIONTH, CENT = 1e-6, 0.00995
+"""From the one, and up to what rounds to the other, dollars have two significant digits."""
 
 
 def print_candidates(numbered: Sequence[tuple[int, Candidate]], demands_known: bool) -> None:
@@ -101,6 +103,9 @@ def cost_lines(costs: Sequence[CostLine]) -> str:
 
 
 def usd(amount: float) -> str:
+    """Dollars and cents; below a cent, two significant digits."""
+    if MILLIONTH <= abs(amount) < CENT:
+        return f"${'-' * (amount < 0)}{formatting.significant(abs(amount), 2)}"
     return f"${amount:,.2f}"
 
 
