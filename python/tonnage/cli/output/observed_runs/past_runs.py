@@ -10,19 +10,18 @@ def past_run_lines(past: PastRuns) -> list[str]:
     finished = [run for run in own if run.outcome == "ok"]
     types = {(run.provider, run.machine_type) for run in own}
     nodes = sorted({run.nodes for run in own})
-    span = f"{nodes[0]} to {nodes[-1]}" if len(nodes) > 1 else str(nodes[0])
+    sizes = f"{nodes[0]} to {nodes[-1]}" if len(nodes) > 1 else str(nodes[0])
     runs, kinds = (
         formatting.several(len(own), "run"),
         formatting.several(len(types), "machine type"),
     )
     lines = [
-        f"{one_line(past.job)}: {runs}, {len(finished)} finished, on {kinds} with {span} nodes"
+        f"{one_line(past.job)}: {runs}, {len(finished)} finished, on {kinds} with {sizes} nodes"
     ]
     if finished:
-        seconds = sorted(run.seconds for run in finished)
-        lines.append(
-            f"they took {formatting.duration(seconds[0])} to {formatting.duration(seconds[-1])}"
-        )
+        seconds = [run.seconds for run in finished]
+        span = dict.fromkeys(map(formatting.duration, (min(seconds), max(seconds))))
+        lines.append(f"{'it' if len(finished) == 1 else 'they'} took {' to '.join(span)}")
     if past.demands:
         lines.append(_demand_line(past.demands))
     others = len(past.runs) - len(own)

@@ -23,7 +23,7 @@ def next_run_lines(proposed: Sequence[ProposedRun]) -> Iterator[str]:
         yield (
             f"{number}. {each.cluster.nodes} x {machine}: about "
             f"{formatting.duration(each.seconds)}, {usd(each.usd)}; the cluster chosen afterwards "
-            f"is expected to cost {each.gain * 100:.2g} % less"
+            f"is expected to cost {each.gain * 100:.2g} % less than the one chosen now"
         )
     yield (
         "Add the run to the table, import it again, and repeat; three runs are usually enough "
