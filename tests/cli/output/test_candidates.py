@@ -15,8 +15,8 @@ from tonnage.base.records.plan import (
     Range,
 )
 from tonnage.catalog import newest_catalogs
-from tonnage.cli.output.candidates import COLUMNS, MEETS, candidate_lines, usd
-from tonnage.cli.output.plan import explanation_lines, print_plan, print_survey, why_no_candidate
+from tonnage.cli.output.candidates import COLUMNS, MEETS, NO_SLOWER, candidate_lines, usd
+from tonnage.cli.output.plan import explanation_lines, print_plan, print_survey
 from tonnage.plan.layouts import VOLUME_COUNTS
 
 RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
@@ -69,6 +69,19 @@ def test_a_probability_stands_where_every_demand_is_known(
     assert (MEETS in printed) == ("95 % probability" in printed) == (not notes)
 
 
+@pytest.mark.parametrize("no_slower", [False, True])
+def test_the_deadline_is_called_one_where_it_was_given(
+    capsys: pytest.CaptureFixture[str], no_slower: bool
+) -> None:
+    in_time = structs.replace(CANDIDATE, deadline_probability=1.0)
+    settings = plan_of().settings | {"deadline_seconds": 3600.0}
+    made = structs.replace(plan_of(), candidates=[in_time], sure=in_time, settings=settings)
+    print_plan(made, every=False, no_slower=no_slower)
+    printed = capsys.readouterr().out
+    assert ("To be no slower with 95 % probability" in printed) == no_slower
+    assert (NO_SLOWER in printed.splitlines()[0]) == ("deadline" not in printed) == no_slower
+
+
 def test_an_interval_without_the_cores_is_a_lower_bound(capsys: pytest.CaptureFixture[str]) -> None:
     candidate = structs.replace(
         CANDIDATE,
@@ -99,14 +112,6 @@ def test_an_explanation_without_the_cores_has_a_lower_bound(resource: str) -> No
     (line,) = (each for each in said if usd(candidate.cost_usd.low) in each)
     assert line.startswith("  at least ") == (NO_CORES in line) == (resource != "cpu")
     assert (usd(candidate.cost_usd.high) in line) == (resource == "cpu")
-
-
-def test_the_nearest_plan_says_that_it_is_without_the_cores() -> None:
-    settings = plan_of().settings | {"deadline_seconds": 1.0}
-    made = structs.replace(plan_of(), candidates=[], nearest=CANDIDATE, settings=settings)
-    for notes in ([], [NO_CORES]):
-        said = why_no_candidate(structs.replace(made, notes=notes))
-        assert said.endswith(f" {WITHOUT_CORES}") == bool(notes), said
 
 
 @pytest.mark.parametrize("columns", [80, 200])

@@ -11,8 +11,8 @@ from tonnage.base.records.plan import Candidate, CostLine, Range
 if TYPE_CHECKING:
     from rich.table import Table
 
-MEETS = "meets deadline"
-"""The column with the probability of meeting the deadline."""
+MEETS, NO_SLOWER = "meets deadline", "no slower"
+"""The column with the probability of meeting the deadline, or of being no slower than today."""
 COLUMNS, INDENT = 80, " " * 7
 UNLIMITED = 1_000
 """The width of what is not a terminal: nothing is wrapped."""
@@ -22,9 +22,16 @@ MILLIONTH, CENT = 1e-6, 0.00995
 """From the one, and up to what rounds to the other, dollars have two significant digits."""
 
 
-def print_candidates(numbered: Sequence[tuple[int, Candidate]], demands_known: bool) -> None:
-    """Prints candidates with their intervals, or lower bounds if not every demand is known."""
-    print_table_or_lines(_table(numbered, demands_known), candidate_lines(numbered, demands_known))
+def print_candidates(
+    numbered: Sequence[tuple[int, Candidate]], demands_known: bool, in_time: str = MEETS
+) -> None:
+    """Prints candidates with their intervals, or lower bounds if not every demand is known.
+
+    ``in_time`` is what the column with the probability of meeting the deadline is called.
+    """
+    print_table_or_lines(
+        _table(numbered, demands_known, in_time), candidate_lines(numbered, demands_known)
+    )
 
 
 def print_table_or_lines(table: Table, lines: Iterable[str]) -> None:
@@ -118,7 +125,7 @@ def _whole_usd(amount: float) -> str:
     return f"${amount:,.0f}"
 
 
-def _table(numbered: Sequence[tuple[int, Candidate]], demands_known: bool) -> Table:
+def _table(numbered: Sequence[tuple[int, Candidate]], demands_known: bool, in_time: str) -> Table:
     columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
     rows = [
         [
@@ -134,14 +141,14 @@ def _table(numbered: Sequence[tuple[int, Candidate]], demands_known: bool) -> Ta
         for number, each in numbered
     ]
     if demands_known and any(each.deadline_probability is not None for _, each in numbered):
-        columns.append(MEETS)
+        columns.append(in_time)
         for row, (_, each) in zip(rows, numbered, strict=True):
             row.append(formatting.percent(each.deadline_probability or 0.0))
     if _share_a_provider(numbered):
         columns.append("catalog")
         for row, (_, each) in zip(rows, numbered, strict=True):
             row.append(each.catalog)
-    return aligned_table(columns, ("", "nodes", MEETS), rows)
+    return aligned_table(columns, ("", "nodes", in_time), rows)
 
 
 def aligned_table(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
@@ -21,8 +20,9 @@ from tonnage.base.records.plan import (
     PlannedPhase,
     SpaceFit,
 )
-from tonnage.cli.options.types import MAX_NODES
 from tonnage.cli.output.candidates import (
+    MEETS,
+    NO_SLOWER,
     aligned_table,
     candidate_text,
     cost_lines,
@@ -34,6 +34,7 @@ from tonnage.cli.output.candidates import (
     usd_range,
 )
 from tonnage.cli.output.planning.current_cluster import current_cluster_lines
+from tonnage.cli.output.planning.no_candidate import common_reason
 from tonnage.plan.calibration import describe
 from tonnage.plan.candidates import best_of_families
 from tonnage.plan.recommendations.next_measurements import within_budget
@@ -47,7 +48,8 @@ MANY = 3
 """As many phases in a row with one bottleneck are printed as a range."""
 
 
-def print_plan(plan: Plan, every: bool) -> None:
+def print_plan(plan: Plan, every: bool, no_slower: bool = False) -> None:
+    """``no_slower``: the deadline is only what the job takes on today's cluster."""
     shown = best_of_families(plan.candidates, len(plan.candidates) if every else BEST)
     for note in plan.notes:
         print(formatting.sentence(note))
@@ -55,7 +57,11 @@ def print_plan(plan: Plan, every: bool) -> None:
         shown = [
             (number, structs.replace(each, deadline_probability=None)) for number, each in shown
         ]
-    print_candidates(shown, plan.demands_known or plan.without_cores_as_asked)
+    print_candidates(
+        shown,
+        plan.demands_known or plan.without_cores_as_asked,
+        in_time=NO_SLOWER if no_slower else MEETS,
+    )
     best = plan.candidates[0]
     lines = list(current_cluster_lines(plan))
     without = "" if plan.demands_known else f", {WITHOUT_CORES}"
@@ -66,17 +72,18 @@ def print_plan(plan: Plan, every: bool) -> None:
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
     if plan.sure and plan.demands_known:
         lines.append(
-            f"To meet the deadline with 95 % probability: {candidate_text(plan.sure)}, "
+            f"To {'be no slower' if no_slower else 'meet the deadline'} with 95 % probability: "
+            f"{candidate_text(plan.sure)}, "
             f"{usd(plan.sure.cost_usd.median)}."
         )
-    elif plan.settings["deadline_seconds"] is not None and plan.demands_known and not plan.current:
+    elif plan.settings["deadline_seconds"] is not None and plan.demands_known and not no_slower:
         lines.append(
             "No candidate meets the deadline with 95 % probability; use a longer --deadline."
         )
     left = len(plan.candidates) - len(shown)
     more = f"{formatting.several(left, 'more candidate')} (see --all); " if left else ""
     were = "was" if len(plan.excluded) == 1 else "were"
-    why = f" (most common reason: {_common_reason(plan)[0]})" if plan.excluded else ""
+    why = f" (most common reason: {common_reason(plan)[0]})" if plan.excluded else ""
     lines.append(f"{more}{formatting.several(len(plan.excluded), 'offer')} {were} excluded{why}.")
     if plan.survey:
         first = plan.survey[0]
@@ -97,58 +104,6 @@ def _bottlenecks(phases: Sequence[PlannedPhase]) -> str:
             names = [f"{names[0]} to {names[-1]}"]
         parts.append(f"{bottleneck} ({', '.join(names)})")
     return ", ".join(parts)
-
-
-def _common_reason(plan: Plan) -> tuple[str, int]:
-    """Why most offers are excluded, and how many are."""
-    # Without the figure of each offer: "too slow: at least 81 s".
-    reasons = Counter(each.why.partition(": ")[0] for each in plan.excluded)
-    return (reasons.most_common(1) or [("no offer matches", 0)])[0]
-
-
-def _within_quota(plan: Plan) -> str:
-    quota = plan.settings.get("quota_vcpus")
-    return f" and --quota-vcpus {quota}" if quota else ""
-
-
-def why_no_candidate(plan: Plan) -> str:
-    if plan.nearest is None:
-        why, count = _common_reason(plan)
-        hint = "; --survey shows which offers to measure" if plan.survey else ""
-        if "object storage" in why:
-            hint = "; for data on the nodes' own disks, use --from local"
-        return (
-            f"no offer is usable. Most common reason: {why} ({count} of "
-            f"{formatting.several(len(plan.excluded), 'offer')}){hint}"
-        )
-    near, most = plan.nearest, plan.settings["most_nodes"]
-    if near.nodes > 1 and not plan.job.divisible:
-        return (
-            f"no machine holds the job's data alone ({candidate_text(near)} would), and the job is "
-            "not known to divide; add --divisible if machines can share its input"
-        )
-    exactly = plan.settings["least_nodes"] == most > 1
-    cluster = f"{'--nodes' if exactly else '--max-nodes'} {most}"
-    if near.nodes > MAX_NODES:
-        return (
-            f"the job would need {formatting.count(near.nodes)} x {near.offer}; the maximum is "
-            f"{formatting.count(MAX_NODES)} nodes; reduce --data"
-        )
-    if near.nodes > most:
-        missed = cluster
-    else:
-        limits = {
-            "--deadline": (near.seconds.median, plan.settings["deadline_seconds"]),
-            "--budget": (near.cost_usd.median, plan.settings["budget_usd"]),
-        }
-        given = {flag: both for flag, both in limits.items() if both[1] is not None}
-        flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
-        missed = f"{' and '.join(flags)} with {cluster}{_within_quota(plan)}"
-    return (
-        f"no offer meets {missed}; nearest: {candidate_text(near)}, "
-        f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
-        f"{'' if plan.demands_known else f' {WITHOUT_CORES}'}"
-    )
 
 
 def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:

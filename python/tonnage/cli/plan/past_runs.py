@@ -11,8 +11,9 @@ from tonnage.base import core
 from tonnage.cli.measure.importing.not_imported import refuse_not_imported
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
-from tonnage.cli.output.plan import print_plan, why_no_candidate
+from tonnage.cli.output.plan import print_plan
 from tonnage.cli.output.planning.next_run import next_run_document, next_run_lines
+from tonnage.cli.output.planning.no_candidate import why_no_candidate
 
 if TYPE_CHECKING:
     from tonnage.base.records.past_run import PastRuns
@@ -69,10 +70,11 @@ def print_plan_of_past_runs(
             raise core.UsageError(_no_finished_run(past)) from None
     if as_json:
         print_result(made, [], as_json)
+    no_slower = now is not None and math.isinf(request.limits.deadline_seconds)
     if not made.candidates:
-        raise core.UsageError(why_no_candidate(made))
+        raise core.UsageError(why_no_candidate(made, no_slower))
     if not as_json:
-        print_plan(made, every)
+        print_plan(made, every, no_slower)
 
 
 def print_next_runs(

@@ -39,12 +39,8 @@ from tonnage.cli.options.types import (
 )
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
-from tonnage.cli.output.plan import (
-    explanation_lines,
-    print_plan,
-    print_survey,
-    why_no_candidate,
-)
+from tonnage.cli.output.plan import explanation_lines, print_plan, print_survey
+from tonnage.cli.output.planning.no_candidate import why_no_candidate
 from tonnage.cli.plan.current_cluster import CurrentClusterOptions
 from tonnage.cli.plan.emit import EmitOptions, emit_candidate
 from tonnage.cli.plan.past_runs import (
@@ -464,11 +460,12 @@ def plan(
         public_addresses=offers.public_addresses,
         all_sizes=every_size,
     )
+    no_slower = now is not None and limits.deadline is None
     with usage_errors(PlanError):
         today = None
         if now is not None:
             today = plan_on_current(request, now, profiles)
-            if limits.deadline is None:
+            if no_slower:
                 request = request.no_slower_than(today.candidate)
         if explain is not None:
             offer = require_offer("--explain", catalogs, explain)
@@ -484,13 +481,13 @@ def plan(
     elif not made.candidates:
         if as_json and emitting.emit is None:
             print(json.dumps(made.to_json()))
-        raise core.UsageError(why_no_candidate(made))
+        raise core.UsageError(why_no_candidate(made, no_slower))
     elif emitting.emit is not None:
         emit_candidate(made, catalogs, emitting, as_json)
     elif as_json:
         print(json.dumps(made.to_json()))
     else:
-        print_plan(made, every or every_size)
+        print_plan(made, every or every_size, no_slower)
 
 
 def _refuse_tiny(data: int | None) -> None:
