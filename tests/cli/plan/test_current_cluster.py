@@ -52,6 +52,8 @@ def test_what_it_costs_today_and_what_another_cluster_saves(tonnage: Tonnage, ni
     text = tonnage.run(*command, check=True).stdout
     assert "Today: 20 x r5.4xlarge" in text and "a month of 30 runs" in text
     assert "the run that was seen took 2.0 h" in text
+    assert " a run (" in text and " % of what it costs today)" in text
+    assert "no slower" in text and "deadline" not in text.replace("--deadline", "")
 
 
 def test_the_job_reproduces_its_run_whatever_machines_it_is_said_to_have_run_on(
@@ -73,6 +75,15 @@ def test_idle_vcpus_of_todays_cluster_are_noted(tonnage: Tonnage, tmp_path: Path
     assert made.current is not None and made.current.candidate.run_seconds is not None
     assert made.current.candidate.run_seconds.median == pytest.approx(3_600, rel=0.03)
     assert any("4 slots for tasks on 16 vCPUs" in each for each in made.current.candidate.notes)
+
+
+def test_the_start_of_todays_machines_is_told_apart(tonnage: Tonnage, tmp_path: Path) -> None:
+    file = tmp_path / "short.json"
+    application(stage(0, 0, 100, 400), seconds=109.0).write(file)
+    command = ("plan", file, "--now", "2 x m5.xlarge", "--provider", "aws")
+    today = "is the start of its machines (--startup 0 if they stay up); the run that was seen"
+    assert today in tonnage.run(*command, check=True).stdout
+    assert today not in tonnage.run(*command, "--startup", "0", check=True).stdout
 
 
 def test_slower_clusters_are_planned_on_request(tonnage: Tonnage, nightly: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tonnage.base import formatting
+from tonnage.base.records.job import START_UP
 from tonnage.base.records.plan import (
     UNKNOWN,
     Candidate,
@@ -28,7 +29,8 @@ def current_cluster_lines(plan: Plan) -> Iterator[str]:
     now = current.candidate
     yield (
         f"Today: {candidate_text(now)}: {seconds_range(now.seconds, plan.demands_known)}, "
-        f"{usd_range(now.cost_usd, plan.demands_known)} a run{_run_text(current)}."
+        f"{usd_range(now.cost_usd, plan.demands_known)} a run{_start_text(now)}"
+        f"{_run_text(current)}."
     )
     if any(phase.bottleneck != UNKNOWN for phase in now.phases):
         yield f"What limits it today: {limits_text(now.phases)}."
@@ -54,6 +56,16 @@ def limits_text(phases: Sequence[PlannedPhase]) -> str:
     return formatting.listing(parts)
 
 
+def _start_text(now: Candidate) -> str:
+    start = sum(each.seconds for each in now.phases if each.name == START_UP)
+    if start < NEGLIGIBLE * now.seconds.median:
+        return ""
+    return (
+        f"; {formatting.duration(start)} of it is the start of its machines (--startup 0 if they "
+        "stay up)"
+    )
+
+
 def _run_text(current: CurrentCluster) -> str:
     if current.seen_seconds is None:
         return ""
@@ -67,7 +79,7 @@ def _saving(best: Candidate, now: Candidate, saves: SignedRange) -> str:
     if saves.median <= 0:
         return f"Today's cluster costs no more than the best candidate, {what.rstrip(',')}"
     share = formatting.percent(saves.median / now.cost_usd.median)
-    return f"{what} saves {_dollars(saves)} a run ({share})"
+    return f"{what} saves {_dollars(saves)} a run ({share} of what it costs today)"
 
 
 def _monthly(current: CurrentCluster) -> str:
