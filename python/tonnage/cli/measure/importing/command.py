@@ -7,8 +7,9 @@ from tonnage.base import core
 from tonnage.cli.measure.importing.event_logs import is_event_log
 from tonnage.cli.measure.importing.job_files import JOB_SUFFIX
 from tonnage.cli.measure.importing.node_runs import import_node_run
-from tonnage.cli.measure.importing.past_runs import import_past_runs, is_run_table
+from tonnage.cli.measure.importing.past_runs import import_past_runs
 from tonnage.cli.measure.importing.results import import_results
+from tonnage.cli.measure.importing.run_tables import is_run_table
 from tonnage.cli.options.object_store import EndpointUrl
 from tonnage.cli.options.types import Argument, Json, Option, Size, parse_measurable
 

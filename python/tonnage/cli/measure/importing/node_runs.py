@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.cli.measure.importing.job_files import JOB_SUFFIX, refuse_other_suffix
-from tonnage.cli.measure.importing.past_runs import table_columns_named
+from tonnage.cli.measure.importing.run_tables import table_columns_named
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.observed_runs.observation import observation_lines

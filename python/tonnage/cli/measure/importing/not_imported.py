@@ -6,7 +6,7 @@ import shlex
 
 from tonnage.base import core
 from tonnage.cli.measure.importing.event_logs import is_event_log
-from tonnage.cli.measure.importing.past_runs import is_run_table
+from tonnage.cli.measure.importing.run_tables import is_run_table
 from tonnage.run.storage.object_store import is_url
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonnage.base import core, formatting
 from tonnage.cli.measure.importing.job_files import refuse_other_suffix
+from tonnage.cli.measure.importing.not_imported import refuse_event_log
+from tonnage.cli.measure.importing.run_tables import is_run_table
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.observed_runs.past_runs import past_run_lines
@@ -16,38 +17,8 @@ from tonnage.cli.output.observed_runs.past_runs import past_run_lines
 if TYPE_CHECKING:
     from tonnage.base.records.past_run import PastRun, RunDemands
 
-NEEDED = ("job", "machine_type", "nodes", "seconds")
-TABLE_SUFFIX = ".csv"
-ENOUGH, HEADER_BYTES = 2, 4096
-"""So many of its columns tell a table of runs from other files."""
 SHOWN_JOBS = 8
 """The most that an error lists."""
-
-
-def is_run_table(place: str) -> bool:
-    """Whether this is a CSV file that begins as a table of runs does, whatever is wrong with it."""
-    path = Path(place)
-    if path.suffix.lower() != TABLE_SUFFIX or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        start = file.read(HEADER_BYTES).replace(b"\0", b"").lower()
-    header = start.splitlines()[0] if start else b""
-    return sum(name.encode() in header for name in NEEDED) >= ENOUGH
-
-
-@contextmanager
-def table_columns_named() -> Iterator[None]:
-    """Adds to an error of an unknown CSV file which columns a table of past runs needs."""
-    from tonnage.measure.importers.metric import UnknownFormat
-
-    try:
-        yield
-    except UnknownFormat as why:
-        if not why.file.lower().endswith(TABLE_SUFFIX):
-            raise
-        raise core.UsageError(
-            f"{why}; a table of past runs needs columns {formatting.listing(NEEDED)}"
-        ) from why
 
 
 def import_past_runs(
@@ -91,7 +62,6 @@ def _demands(file: Path, runs: Sequence[PastRun]) -> tuple[RunDemands, int | Non
     from tonnage.base.records.base import RecordError
     from tonnage.base.records.find_measurements import has_schema
     from tonnage.base.records.job import Job
-    from tonnage.cli.measure.importing.not_imported import refuse_event_log
     from tonnage.measure.importers.metric import one_line
     from tonnage.model.jobs.application import application_job, cached_bytes
     from tonnage.model.past_runs.run_demands import run_demands, run_of_job

@@ -9,7 +9,7 @@ from tonnage.base.records import Measurement, Metric
 from tonnage.base.records.application import Application
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.importing.event_logs import is_event_log, read_application
-from tonnage.cli.measure.importing.past_runs import table_columns_named
+from tonnage.cli.measure.importing.run_tables import table_columns_named
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.object_store import StoreOptions
 from tonnage.cli.options.validate import usage_errors
