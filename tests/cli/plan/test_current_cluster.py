@@ -48,7 +48,8 @@ def test_what_it_costs_today_and_what_another_cluster_saves(tonnage: Tonnage, ni
     assert now.run_seconds.median == pytest.approx(7_200, rel=0.03)
     assert saves.median == pytest.approx(now.cost_usd.median - best.cost_usd.median)
     assert 0 < saves.low < saves.median < saves.high
-    assert all(each.seconds.median <= now.seconds.median for each in made.candidates)
+    most = now.seconds.median * (1 + 1e-9)
+    assert all(each.seconds.median <= most for each in made.candidates)
     text = tonnage.run(*command, check=True).stdout
     assert "Today: 20 x r5.4xlarge" in text and "a month of 30 runs" in text
     assert "the run that was seen took 2.0 h" in text

@@ -189,6 +189,11 @@ def _cheapest_in_time(runs: Sequence[LoggedRun], seconds: Floats, deadline: floa
     return int(np.argmin(np.where(in_time, dollars, np.inf)))
 
 
-def _above_cheapest_in_time(runs: Sequence[LoggedRun], choice: int, deadline: float) -> float:
+def _above_cheapest_in_time(
+    runs: Sequence[LoggedRun], choice: int, deadline: float
+) -> float | None:
+    """``None`` if the choice is late."""
+    if runs[choice].application.seconds > deadline:
+        return None
     in_time = [run.paid for run in runs if run.application.seconds <= deadline]
     return runs[choice].paid / min(in_time) - 1

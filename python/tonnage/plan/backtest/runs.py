@@ -39,8 +39,8 @@ class Tested:
     """What the chosen cluster costs above the cheapest, as a share."""
     missed: bool
     """Whether the cluster that is chosen for a deadline is too late."""
-    deadline_regret: float
-    """What that cluster costs above the cheapest that is in time, whether it is late or not."""
+    deadline_regret: float | None
+    """What that cluster costs above the cheapest that is in time; ``None`` if it is late."""
     baselines: Mapping[str, "OfBaseline"]
 
 
@@ -51,7 +51,7 @@ class OfBaseline:
     errors: Floats
     regret: float
     missed: bool
-    deadline_regret: float
+    deadline_regret: float | None
 
 
 class Backtest:

@@ -23,8 +23,9 @@ class LawSummary:
     regret_p90: float
     missed: float
     """The share of deadlines that the chosen clusters miss."""
-    deadline_regret_median: float
-    deadline_regret_mean: float
+    deadline_regret_median: float | None
+    deadline_regret_mean: float | None
+    """Of the others, what they cost above the cheapest in time; ``None`` if all are late."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def compare_programs(programs: Mapping[Hashable, Sequence[float]]) -> Comparison
 def _law(tested: Sequence[Tested | OfBaseline]) -> LawSummary:
     together = np.concatenate([each.errors for each in tested])
     regrets = [each.regret for each in tested]
-    in_time = [each.deadline_regret for each in tested]
+    in_time = [each.deadline_regret for each in tested if each.deadline_regret is not None]
     return LawSummary(
         median_error=float(np.median(together)),
         p90_error=float(np.quantile(together, 0.9)),
@@ -111,6 +112,6 @@ def _law(tested: Sequence[Tested | OfBaseline]) -> LawSummary:
         regret_mean=float(np.mean(regrets)),
         regret_p90=float(np.quantile(regrets, 0.9)),
         missed=float(np.mean([each.missed for each in tested])),
-        deadline_regret_median=float(np.median(in_time)),
-        deadline_regret_mean=float(np.mean(in_time)),
+        deadline_regret_median=float(np.median(in_time)) if in_time else None,
+        deadline_regret_mean=float(np.mean(in_time)) if in_time else None,
     )

@@ -96,7 +96,10 @@ class RunsOfJob:
     def is_missed(self, choice: int) -> bool:
         return bool(self.typical_seconds[choice] > self.deadline)
 
-    def deadline_regret(self, choice: int) -> float:
+    def deadline_regret(self, choice: int) -> float | None:
+        """What a choice costs above the cheapest in time; ``None`` if it is late."""
+        if self.is_missed(choice):
+            return None
         in_time = self.typical_seconds <= self.deadline
         return float(self.paid[choice] / self.paid[in_time].min() - 1)
 

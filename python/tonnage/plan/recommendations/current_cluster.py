@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
-from tonnage.base.records.job import Job
+from tonnage.base.records.job import Job, JobPhase
 from tonnage.base.records.plan import Candidate, CurrentCluster, Plan, SignedRange
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer
 from tonnage.model.past_runs.misfit import MISFIT
@@ -22,7 +22,12 @@ from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array, BillingUnit
 from tonnage.plan.monte_carlo import HIGH, LOW, sampled_seconds
 from tonnage.plan.planner import PlanError, PlanRequest, options_for
-from tonnage.plan.resources.machines import THREADS_PER_CORE, busy_core_speed, core_speed
+from tonnage.plan.resources.machines import (
+    THREADS_PER_CORE,
+    busy_core_speed,
+    core_speed,
+    task_slots,
+)
 from tonnage.plan.search import Limits, group_cost_usd
 
 
@@ -78,6 +83,7 @@ def plan_on_current(request: PlanRequest, now: Cluster, known: ProfileIndex) -> 
     job = structs.replace(request.job, least_memory_per_vcpu=None, room=room)
     if job.core_speed is not None:
         job = structs.replace(job, spread=min(job.spread, MISFIT.noise))
+    job = _with_shared_vcpus(job, now)
     offer = _with_slots(now, job.settings.get("busy_vcpus"))
     cautions = [*_cautions(now, job)]
     asked = dataclasses.replace(request, job=job, purchase="on-demand")
@@ -138,6 +144,32 @@ def _with_slots(now: Cluster, slots: object) -> Offer:
     all_busy = core_speed(now.offer) or 1.0
     cores = now.offer.cores or (now.offer.vcpus or 0.0) / THREADS_PER_CORE
     return structs.replace(now.offer, vcpus=busy, cores=cores * (slots / vcpus) * speed / all_busy)
+
+
+def _with_shared_vcpus(job: Job, now: Cluster) -> Job:
+    """The job whose executors had more cores than their machines: each slot has a part of a vCPU,
+    so what a slot does takes longer, and more of them wait at once."""
+    busy = job.settings.get("busy_vcpus")
+    slots = (task_slots(now.offer) or 0.0) * now.nodes
+    if not isinstance(busy, int | float) or not 0 < slots < busy:
+        return job
+    shared = busy / slots
+    return structs.replace(job, phases=[_with_more_slots(each, shared) for each in job.phases])
+
+
+def _with_more_slots(phase: JobPhase, times: float) -> JobPhase:
+    return structs.replace(
+        phase,
+        warm_up_seconds=phase.warm_up_seconds * times,
+        longest_task_per_byte=phase.longest_task_per_byte * times,
+        tasks=phase.tasks and max(round(phase.tasks / times), 1),
+        demands=[
+            structs.replace(each, per_byte=each.per_byte / times)
+            if each.resource == "task wait"
+            else each
+            for each in phase.demands
+        ],
+    )
 
 
 def _cautions(now: Cluster, job: Job) -> Iterator[str]:

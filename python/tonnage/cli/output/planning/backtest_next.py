@@ -15,6 +15,8 @@ from tonnage.plan.backtest.chosen_runs import ChosenRuns
 from tonnage.plan.backtest.summary import Comparison, compare_programs
 
 ALL = "all jobs"
+AT_RANDOM = "the same law"
+"""From runs at random."""
 
 
 def next_values(found: Sequence[ChosenRuns], counts: Sequence[int]) -> dict[str, Any]:
@@ -33,7 +35,8 @@ def next_values(found: Sequence[ChosenRuns], counts: Sequence[int]) -> dict[str,
 
 def next_lines(found: Sequence[ChosenRuns], counts: Sequence[int]) -> Iterator[str]:
     jobs = _by_job(found)
-    width = max(len(name) for name, _ in [*jobs, (ALL, found)])
+    laws = [AT_RANDOM, *found[0].law_regrets]
+    width = max(map(len, [*(name for name, _ in jobs), ALL, *laws]))
     yield (
         "Regret (mean) of the cluster chosen after as many runs, each but the first chosen by what "
         "is predicted from those before:"
@@ -42,10 +45,10 @@ def next_lines(found: Sequence[ChosenRuns], counts: Sequence[int]) -> Iterator[s
     for name, some in [*sorted(jobs), (ALL, found)]:
         yield _line(name, width, [each.regrets for each in some], counts)
     yield "  from runs at random:"
-    yield _line("the same law", width, [each.random_regrets for each in found], counts)
+    yield _line(AT_RANDOM, width, [each.random_regrets for each in found], counts)
     for law in found[0].law_regrets:
         yield _line(law, width, [each.law_regrets[law] for each in found], counts)
-    last = max(counts)
+    last = min(max(counts), max(len(each.regrets) for each in found))
     worst, regret = max(
         ((name, _mean([each.regrets for each in some], last)) for name, some in jobs),
         key=lambda job: job[1],

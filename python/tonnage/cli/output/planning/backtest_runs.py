@@ -94,10 +94,12 @@ def _regret(its: LawSummary) -> str:
 
 
 def _deadline(its: LawSummary) -> str:
-    median, mean = 100 * its.deadline_regret_median, 100 * its.deadline_regret_mean
+    missed = f"missed by {100 * its.missed:.0f} % of the choices"
+    median, mean = its.deadline_regret_median, its.deadline_regret_mean
+    if median is None or mean is None:
+        return missed
     return (
-        f"missed by {100 * its.missed:.0f} % of the choices; late or not, they cost "
-        f"{median:.0f} % ({mean:.0f}) above the cheapest in time"
+        f"{missed}, the others {100 * median:.0f} % ({100 * mean:.0f}) above the cheapest in time"
     )
 
 
