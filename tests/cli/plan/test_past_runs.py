@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from support.cli.command import Tonnage
 from tonnage.base.records.application import Application
@@ -92,6 +93,11 @@ def test_an_event_log_tells_what_one_of_the_runs_took(tonnage: Tonnage, table: P
     table.write_text("job,machine_type,nodes,seconds\nnightly,m5.large,2,3600\n")
     assert "none of nightly did" in refusal(tonnage, *command)
     assert "--demands" in refusal(tonnage, "import", table, "--demands", table)
+    unended = structs.replace(Application.read(log), ended=False)
+    unended.write(table.with_name("unended.json"))
+    others = ("import", table, "--demands")
+    assert "has not ended" in refusal(tonnage, *others, table.with_name("unended.json"))
+    assert "no such file" in refusal(tonnage, *others, table.parent)
     assert "--demands is for" in refusal(tonnage, "import", log, "--demands", log)
 
 

@@ -31,6 +31,7 @@ from tonnage.measure.importers.spark.log_files import (
     rolling_log,
 )
 from tonnage.measure.importers.spark.read import is_event_log, read_event_log
+from tonnage.measure.importers.spark.stages import EarlyTasks
 
 LOGS = SAMPLES.parent / "spark"
 SORT, JOIN = LOGS / "spark-4.0-sort.lz4", LOGS / "spark-4.0-skewed-join.snappy"
@@ -97,6 +98,29 @@ def test_sums_are_those_of_the_tasks(path: Path) -> None:
     assert total(lambda each: each.gc_seconds) == pytest.approx(expected["gc"] / 1e3)
     assert total(lambda each: each.fetch_wait_seconds) == pytest.approx(expected["wait"] / 1e3)
     assert [each.executors for each in application.largest_cluster()] == [2]
+
+
+def test_turns_are_in_order_of_launch_and_of_slots() -> None:
+    """An executor of two slots launched tasks of 9, 5, 3, 3 and 1 s, which end in another order."""
+    early = EarlyTasks()
+    began = 0
+    tasks = [(began + at, ms) for at, ms in enumerate((9_000, 5_000, 3_000, 3_000, 1_000))]
+    for launched, duration in sorted(tasks, key=sum):
+        early.add("1", 2, launched, duration)
+    early.add("2", 1, 0, 7_000)
+    early.add_up()
+    assert [(each.tasks, each.seconds) for each in early.turns()] == [
+        (3, 21.0),
+        (2, 6.0),
+        (1, 1.0),
+    ]
+
+
+def test_of_many_tasks_only_the_first_by_launch_are_kept() -> None:
+    early = EarlyTasks()
+    for launched in reversed(range(100)):
+        early.add("1", 1, launched, 1_000 + launched)
+    assert [each.seconds for each in early.turns()] == [1.0, 1.001, 1.002, 1.003]
 
 
 def test_a_sort_reads_files_shuffles_and_writes_files() -> None:

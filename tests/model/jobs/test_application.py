@@ -115,6 +115,34 @@ def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
     assert amount(job, phase, "cpu") == pytest.approx(40.0)
 
 
+def test_the_small_rest_of_a_file_does_not_make_the_other_tasks_slow() -> None:
+    """On four slots, 16 tasks of 10 s and one of 2 s."""
+    turns = [TasksInTurn(tasks=4, seconds=40.0)] * 4
+    split = stage(0, 0, 42, 17, task_seconds=162.0, early_tasks=turns, median_task_seconds=10.0)
+    job = application_job(application(split, seconds=42))
+    assert [each.name for each in job.phases] == [DRIVER, "0: call at line 0"]
+    assert amount(job, job.phases[-1], "cpu") == pytest.approx(162.0)
+
+
+def test_only_slots_that_began_a_stage_warmed_up_in_it() -> None:
+    """Two of four slots ran it: their eight later tasks took 1 s, the first two 9 s."""
+    turns = [TasksInTurn(tasks=2, seconds=18.0), TasksInTurn(tasks=2, seconds=2.0)]
+    few = stage(0, 0, 13, 10, task_seconds=26.0, early_tasks=turns, median_task_seconds=1.0)
+    job = application_job(application(few, seconds=13))
+    assert job.phases[1].warm_up_seconds == pytest.approx(8.0)
+    assert amount(job, job.phases[-1], "cpu") == pytest.approx(10.0)
+
+
+def test_tasks_of_several_cores_hold_all_of_them_while_they_wait() -> None:
+    waits = stage(0, 0, 20, 40, fetch_wait_seconds=20.0)
+    one, two = (
+        application_job(application(waits, seconds=20, settings={"spark.task.cpus": cores}))
+        for cores in ("1", "2")
+    )
+    assert amount(one, one.phases[-1], "task wait") == pytest.approx(20.0)
+    assert amount(two, two.phases[-1], "task wait") == pytest.approx(40.0)
+
+
 def test_what_a_slot_with_a_part_of_a_vcpu_took_is_of_a_whole_one() -> None:
     turns = [TasksInTurn(tasks=4, seconds=20.0), TasksInTurn(tasks=4, seconds=4.0)]
     warm = stage(0, 0, 16, 40, task_seconds=56.0, early_tasks=turns, median_task_seconds=1.0)

@@ -5,7 +5,7 @@ import pytest
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.past_run import Outcome, PastRun
 from tonnage.model.past_runs.clusters import REFERENCE
-from tonnage.model.past_runs.run_demands import demand_shares, run_demands, run_of_job
+from tonnage.model.past_runs.run_demands import demand_shares, run_demands, run_that_took
 
 GB = 10**9
 
@@ -56,9 +56,8 @@ def test_what_a_log_does_not_have_is_none_and_what_was_not_sampled_is_unknown() 
 
 def test_the_run_is_the_one_that_took_as_long() -> None:
     runs = [run(200.0), run(115.0), run(104.0, nodes=8), run(100.0, "failed")]
-    assert run_of_job(job(CORES, settings=SPARK), runs) is runs[2]
-    assert run_of_job(job(CORES, settings=SPARK), [run(130.0), run(79.0)]) is None
-    assert run_of_job(job(CORES), runs) is None
+    assert run_that_took(100.0, runs) is runs[2]
+    assert run_that_took(100.0, [run(130.0), run(79.0)]) is None
 
 
 def test_shares_are_those_of_the_reference_cluster() -> None:

@@ -52,7 +52,7 @@ TOLD_SHARE_SPREAD = 0.5
 """How far the disks', the network's and the serial share of another cluster's time are from what a
 run's bytes and seconds say, as a logarithm: page caches, rates below the stated ones."""
 LEAST_SHARE = 0.01
-"""A share that is told to be none: the logarithm of 0 has no spread."""
+"""A share that is stated to be none: the logarithm of 0 has no spread."""
 TOLD_SPREAD = 0.2
 """How far off a stated working set is, as a logarithm."""
 
@@ -78,7 +78,7 @@ class Prior:
     size_power: Normal
     coordination_power: Normal
     store: LogNormal
-    """Only known if it is told: tables of runs do not state where the data is."""
+    """Only known if it is stated: tables of runs do not state where the data is."""
     family_speeds: Normal
     """How far a family's cores are from what they sort, for a job, as a logarithm."""
 

@@ -32,11 +32,8 @@ class DemandShares:
     serial: float | None
 
 
-def run_of_job(job: Job, runs: Sequence[PastRun]) -> PastRun | None:
-    """The finished run that a job was observed in, by how long it took; ``None`` if no run is."""
-    seconds = job.settings.get("seconds")
-    if not isinstance(seconds, int | float) or seconds <= 0:
-        return None
+def run_that_took(seconds: float, runs: Sequence[PastRun]) -> PastRun | None:
+    """The finished run that took about so long; ``None`` if none did."""
     near = [
         run
         for run in runs

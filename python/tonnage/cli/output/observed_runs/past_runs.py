@@ -24,6 +24,9 @@ def past_run_lines(past: PastRuns) -> list[str]:
         lines.append(f"{'it' if len(finished) == 1 else 'they'} took {' to '.join(span)}")
     if past.demands:
         lines.append(_demand_line(past.demands))
+    if past.cached_bytes is not None:
+        kept = formatting.size(past.cached_bytes) if past.cached_bytes else "nothing"
+        lines.append(f"{kept} is kept in memory, as far as is known")
     others = len(past.runs) - len(own)
     if others:
         lines.append(
