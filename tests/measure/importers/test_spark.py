@@ -106,20 +106,20 @@ def test_turns_are_in_order_of_launch_and_of_slots() -> None:
     began = 0
     tasks = [(began + at, ms) for at, ms in enumerate((9_000, 5_000, 3_000, 3_000, 1_000))]
     for launched, duration in sorted(tasks, key=sum):
-        early.add("1", 2, launched, duration)
-    early.add("2", 1, 0, 7_000)
+        early.add("1", 2, launched, duration, 10)
+    early.add("2", 1, 0, 7_000, 10)
     early.add_up()
-    assert [(each.tasks, each.seconds) for each in early.turns()] == [
-        (3, 21.0),
-        (2, 6.0),
-        (1, 1.0),
+    assert [(each.tasks, each.seconds, each.read_bytes) for each in early.turns()] == [
+        (3, 21.0, 30),
+        (2, 6.0, 20),
+        (1, 1.0, 10),
     ]
 
 
 def test_of_many_tasks_only_the_first_by_launch_are_kept() -> None:
     early = EarlyTasks()
     for launched in reversed(range(100)):
-        early.add("1", 1, launched, 1_000 + launched)
+        early.add("1", 1, launched, 1_000 + launched, 0)
     assert [each.seconds for each in early.turns()] == [1.0, 1.001, 1.002, 1.003]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from support.data.applications import GB, application, stage
+from support.data.applications import GB, application, stage, turn
 from tonnage.base.executor_memory import MEMORY_FOR_DATA
-from tonnage.base.records.application import CachedDataSet, TasksInTurn
+from tonnage.base.records.application import CachedDataSet
 from tonnage.base.records.job import Job, JobPhase
 from tonnage.model.jobs.application import (
     DRIVER,
@@ -15,6 +15,8 @@ from tonnage.model.jobs.application import (
     WARM_UP,
     application_job,
 )
+
+MB = 10**6
 
 
 def amount(job: Job, phase: JobPhase, resource: str) -> float:
@@ -106,7 +108,7 @@ def test_a_task_that_read_more_stays_long_and_one_that_did_not_does_not() -> Non
 
 def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
     """Of 40 tasks the first four took 5 s, the next four 3 s, all others 1 s."""
-    turns = [TasksInTurn(tasks=4, seconds=4 * each) for each in (5.0, 3.0, 1.0)]
+    turns = [turn(4, each) for each in (5.0, 3.0, 1.0)]
     warm = stage(0, 0, 16, 40, task_seconds=64.0, early_tasks=turns, median_task_seconds=1.0)
     job = application_job(application(warm, seconds=16))
     warm_up, phase = job.phases[1:]
@@ -117,8 +119,13 @@ def test_what_first_tasks_take_longer_each_slot_takes_longer() -> None:
 
 def test_the_small_rest_of_a_file_does_not_make_the_other_tasks_slow() -> None:
     """On four slots, 16 tasks of 10 s and one of 2 s."""
-    turns = [TasksInTurn(tasks=4, seconds=40.0)] * 4
-    split = stage(0, 0, 42, 17, task_seconds=162.0, early_tasks=turns, median_task_seconds=10.0)
+    split = stage(
+        *(0, 0, 42, 17),
+        task_seconds=162.0,
+        early_tasks=[turn(4, 10.0, MB)] * 4,
+        read_bytes={"files": 16 * MB + MB // 5},
+        median_task_seconds=10.0,
+    )
     job = application_job(application(split, seconds=42))
     assert [each.name for each in job.phases] == [DRIVER, "0: call at line 0"]
     assert amount(job, job.phases[-1], "cpu") == pytest.approx(162.0)
@@ -126,7 +133,7 @@ def test_the_small_rest_of_a_file_does_not_make_the_other_tasks_slow() -> None:
 
 def test_only_slots_that_began_a_stage_warmed_up_in_it() -> None:
     """Two of four slots ran it: their eight later tasks took 1 s, the first two 9 s."""
-    turns = [TasksInTurn(tasks=2, seconds=18.0), TasksInTurn(tasks=2, seconds=2.0)]
+    turns = [turn(2, 9.0), turn(2, 1.0)]
     few = stage(0, 0, 13, 10, task_seconds=26.0, early_tasks=turns, median_task_seconds=1.0)
     job = application_job(application(few, seconds=13))
     assert job.phases[1].warm_up_seconds == pytest.approx(8.0)
@@ -144,7 +151,7 @@ def test_tasks_of_several_cores_hold_all_of_them_while_they_wait() -> None:
 
 
 def test_what_a_slot_with_a_part_of_a_vcpu_took_is_of_a_whole_one() -> None:
-    turns = [TasksInTurn(tasks=4, seconds=20.0), TasksInTurn(tasks=4, seconds=4.0)]
+    turns = [turn(4, 5.0), turn(4, 1.0)]
     warm = stage(0, 0, 16, 40, task_seconds=56.0, early_tasks=turns, median_task_seconds=1.0)
     one = application(warm, seconds=16)
     whole, half = (application_job(one, vcpus=vcpus).phases[1] for vcpus in (4.0, 2.0))

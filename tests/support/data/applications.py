@@ -9,6 +9,11 @@ from tonnage.base.records.application import Application, ApplicationStage, Exec
 GB = 10**9
 
 
+def turn(tasks: int, seconds: float, read_bytes: int = 0) -> TasksInTurn:
+    """So many early tasks that each took and read so much."""
+    return TasksInTurn(tasks=tasks, seconds=tasks * seconds, read_bytes=tasks * read_bytes)
+
+
 def stage(id: int, began: float, seconds: float, tasks: int, **given: Any) -> ApplicationStage:
     """A stage of even tasks on four slots, which they fill unless ``task_seconds`` are given."""
     each = given.get("task_seconds", seconds * 4) / tasks
@@ -33,7 +38,7 @@ def stage(id: int, began: float, seconds: float, tasks: int, **given: Any) -> Ap
         "spilled_bytes": 0,
         "written_bytes": {},
         "task_seconds": each * tasks,
-        "early_tasks": [TasksInTurn(tasks=min(tasks, 4), seconds=each * min(tasks, 4))],
+        "early_tasks": [turn(min(tasks, 4), each)],
         "run_seconds": each * tasks,
         "cpu_seconds": each * tasks,
         "python": False,

@@ -57,6 +57,8 @@ class TasksInTurn(Struct, frozen=True, kw_only=True):
     tasks: PositiveCount
     seconds: Seconds
     """As ``task_seconds``, of all together."""
+    read_bytes: Count
+    """Of input and shuffles, of all together."""
 
 
 class ApplicationStage(Struct, frozen=True, kw_only=True):

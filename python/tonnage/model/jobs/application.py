@@ -18,13 +18,13 @@ tasks of a stage differ in how much they read, it is not told apart.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from tonnage.base.executor_memory import MEMORY_FOR_DATA
-from tonnage.base.records.application import Application, ApplicationStage
+from tonnage.base.records.application import Application, ApplicationStage, TasksInTurn
 from tonnage.base.records.job import (
     LEAST_PER_BYTE,
     Demand,
@@ -316,19 +316,33 @@ def _slower_turns(stage: ApplicationStage) -> list[tuple[int, float]]:
     """How many tasks the slots did first, second, ..., and by how much each took longer than later
     ones, until they hardly do.
 
-    Fewer tasks than one of each slot tell nothing: the last may be the small rest of a file.
+    Later tasks that read less, such as the rest of a file, would have taken longer for as much.
     """
-    early = stage.early_tasks
-    if not early or stage.largest_task_bytes * stage.tasks > SKEWED * _read_by_tasks(stage) > 0:
+    read = _read_by_tasks(stage)
+    if not stage.early_tasks or stage.largest_task_bytes * stage.tasks > SKEWED * read > 0:
         return []
-    others = stage.finished_tasks - sum(each.tasks for each in early)
-    spent = stage.task_seconds - stage.lost_seconds - sum(each.seconds for each in early)
-    means = [(each.tasks, each.seconds / each.tasks) for each in early]
-    if others > 0:
-        means.append((others, max(spent, 0.0) / others))
-    *turns, (_, later) = [each for each in means if each[0] >= early[0].tasks]
-    slower = itertools.takewhile(lambda turn: turn[1] > SLOWER * later, turns)
-    return [(tasks, mean - later) for tasks, mean in slower]
+    *turns, later = [*stage.early_tasks, *_later_tasks(stage, read)]
+    by_bytes = all(each.read_bytes for each in (later, *turns))
+
+    def warm(turn: TasksInTurn) -> float:
+        ratio = turn.read_bytes / later.read_bytes if by_bytes else turn.tasks / later.tasks
+        return later.seconds * ratio
+
+    slower = itertools.takewhile(lambda turn: turn.seconds > SLOWER * warm(turn), turns)
+    return [(each.tasks, (each.seconds - warm(each)) / each.tasks) for each in slower]
+
+
+def _later_tasks(stage: ApplicationStage, read: int) -> Iterator[TasksInTurn]:
+    """All that no slot did among its first."""
+    early = stage.early_tasks
+    tasks = stage.finished_tasks - sum(each.tasks for each in early)
+    seconds = stage.task_seconds - stage.lost_seconds - sum(each.seconds for each in early)
+    if tasks > 0:
+        yield TasksInTurn(
+            tasks=tasks,
+            seconds=max(seconds, 0.0),
+            read_bytes=max(read - sum(each.read_bytes for each in early), 0),
+        )
 
 
 def _read_by_tasks(stage: ApplicationStage) -> int:

@@ -29,28 +29,33 @@ class EarlyTasks:
     another order. Only those that may be among the first are kept, until the stage ends."""
 
     def __init__(self) -> None:
-        self._of_executor: dict[str, tuple[int, list[tuple[int, int]]]] = {}
-        """How many run at once, and a heap of the launch, negated, and the duration of each."""
-        self._sums = [(0, 0)] * EARLY_TURNS
-        """Of each turn, how many tasks and milliseconds."""
+        self._of_executor: dict[str, tuple[int, list[tuple[int, int, int]]]] = {}
+        """How many run at once, and a heap of the launch, negated, the duration and the bytes read
+        of each."""
+        self._sums = [(0, 0, 0)] * EARLY_TURNS
+        """Of each turn, how many tasks, milliseconds and bytes."""
 
-    def add(self, executor: str, slots: int, began: int, duration: int) -> None:
+    def add(self, executor: str, slots: int, began: int, duration: int, read: int) -> None:
         _, kept = self._of_executor.setdefault(executor, (slots, []))
         if len(kept) < slots * EARLY_TURNS:
-            heapq.heappush(kept, (-began, duration))
+            heapq.heappush(kept, (-began, duration, read))
         elif -began > kept[0][0]:
-            heapq.heapreplace(kept, (-began, duration))
+            heapq.heapreplace(kept, (-began, duration, read))
 
     def add_up(self) -> None:
         for slots, kept in self._of_executor.values():
-            for place, (_, duration) in enumerate(sorted(kept, reverse=True)):
-                tasks, spent = self._sums[place // slots]
-                self._sums[place // slots] = tasks + 1, spent + duration
+            for place, (_, duration, read) in enumerate(sorted(kept, reverse=True)):
+                tasks, spent, before = self._sums[place // slots]
+                self._sums[place // slots] = tasks + 1, spent + duration, before + read
         self._of_executor.clear()
 
     def turns(self) -> list[TasksInTurn]:
         self.add_up()
-        return [TasksInTurn(tasks=each, seconds=ms / MS) for each, ms in self._sums if each]
+        return [
+            TasksInTurn(tasks=tasks, seconds=spent / MS, read_bytes=read)
+            for tasks, spent, read in self._sums
+            if tasks
+        ]
 
 
 class StageSums:
@@ -108,12 +113,12 @@ class StageSums:
         else:
             self._finished_tasks += 1
             self._durations.append(duration)
-            self._early.add(task.executor, slots, task.began, duration)
+            self._early.add(task.executor, slots, task.began, duration, _read(metrics))
         if metrics is None:
             return
         shuffle_read, shuffle_write = metrics.shuffle_read, metrics.shuffle_write
         if not (task.failed or task.killed):
-            task_bytes = metrics.input.read + shuffle_read.remote + shuffle_read.local
+            task_bytes = _read(metrics)
             self._largest_bytes = max(self._largest_bytes, task_bytes)
             if duration > self._longest:
                 self._longest, self._longest_bytes = duration, task_bytes
@@ -179,6 +184,14 @@ class StageSums:
             largest_task_bytes=self._largest_bytes,
             peak_memory_bytes=self._peak_memory,
         )
+
+
+def _read(metrics: events.TaskMetrics | None) -> int:
+    """Bytes of input and shuffles."""
+    if metrics is None:
+        return 0
+    shuffled = metrics.shuffle_read
+    return metrics.input.read + shuffled.remote + shuffled.local
 
 
 class Lineage(NamedTuple):
