@@ -48,6 +48,8 @@ from tonnage.plan.search import (
 
 FAR_BEYOND_RUN = 10
 """Demands may not extrapolate to so many times the observed input."""
+MUCH_UNNAMED = 0.25
+"""Of the time of an application's tasks."""
 NOT_DIVISIBLE = (
     "the job was watched on one machine and is planned on one, since it is not known to divide; "
     "--divisible plans several"
@@ -416,6 +418,12 @@ def _cautions(job: Job) -> list[str]:
     if failed := job.settings.get("failed_jobs"):
         notes.append(
             f"{failed:g} of the application's jobs failed, so it may not have done all of its work"
+        )
+    unnamed = job.settings.get("unnamed_share")
+    if isinstance(unnamed, float) and unnamed > MUCH_UNNAMED:
+        notes.append(
+            f"{formatting.percent(unnamed)} of its tasks' time is neither CPU time nor a wait that "
+            "the log names; it is planned as computing, so other cores may matter less"
         )
     if job.settings.get("application"):
         notes.append(

@@ -208,6 +208,12 @@ def test_cached_data_of_unknown_size_is_at_least_what_a_stage_read_of_it() -> No
     assert room.per_byte * job.seen_bytes == pytest.approx(3 * GB / MEMORY_FOR_DATA)
 
 
+def test_time_that_the_log_does_not_name_is_a_share() -> None:
+    some = stage(0, 0, 20, 40, cpu_seconds=40.0, gc_seconds=8.0, fetch_wait_seconds=12.0)
+    job = application_job(application(some, seconds=20))
+    assert job.settings["unnamed_share"] == pytest.approx(0.25)
+
+
 def test_slots_that_no_log_reports_are_those_that_were_busy() -> None:
     job = application_job(application(stage(0, 0, 20, 40), seconds=20, executors=[]))
     assert job.settings["busy_vcpus"] == 4

@@ -116,6 +116,7 @@ def application_job(
             "busy_vcpus": slots * cores,
             "hosts": sum(each.hosts for each in application.largest_cluster()),
             "reads_input": _read(application.stages) >= MIN_BYTES,
+            "unnamed_share": _unnamed_share(application.stages),
         },
     )
 
@@ -409,6 +410,21 @@ def _read(stages: Iterable[ApplicationStage]) -> int:
     return sum(
         count for each in stages for source, count in each.read_bytes.items() if source != "cache"
     )
+
+
+def _unnamed_share(stages: Sequence[ApplicationStage]) -> float:
+    """Of the tasks' time, what is neither CPU time nor a wait that the log names."""
+    held = sum(each.task_seconds for each in stages)
+    named = sum(
+        each.cpu_seconds
+        + each.gc_seconds
+        + each.fetch_wait_seconds
+        + each.shuffle_write_seconds
+        + each.lost_seconds
+        + max(each.task_seconds - each.run_seconds, 0.0)
+        for each in stages
+    )
+    return max(1 - named / held, 0.0) if held else 0.0
 
 
 def _usual_location(application: Application) -> Location:
