@@ -10,6 +10,7 @@ import pytest
 
 from support.cli.command import Tonnage
 from tonnage.base.records.plan import Plan
+from tonnage.cli.output.candidates import usd
 
 AWS = ("--provider", "aws")
 BY_THE_HOUR = ("--catalog", "aws-us-east-1-2014", "--billing", "hours")
@@ -65,7 +66,7 @@ def test_the_bill_is_printed_by_both(tonnage: Tonnage, tmp_path: Path) -> None:
     flags = ("sort", "--data", "2TB", "--nodes", "4", *AWS)
     best = planned(tonnage, tmp_path / "plan.json", *flags).candidates[0]
     total = f"${best.cost_usd.median:,.2f}"
-    bill = ", ".join(f"{each.item} ${each.usd:,.2f}" for each in best.costs)
+    bill = ", ".join(f"{each.item} {usd(each.usd)}" for each in best.costs)
     done = tonnage.run("launch", tmp_path / "plan.json", "--dry-run", check=True)
     said = next(line for line in done.stderr.splitlines() if line.startswith("Planned cost"))
     assert said.startswith(f"Planned cost: {total} for ") and "from the request" in said

@@ -148,10 +148,12 @@ def test_where_no_executor_fits_the_first_machines_are_named_on_which_one_does(
         for number, each in enumerate(made.candidates, start=1)
         if memory[each.offer] > 3 * GIB
     )
-    done = tonnage.run(*command, "--emit", kind)
+    done = tonnage.run(*command, "--emit", kind, "--candidate", "1")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert f"--candidate {first}, 1 x {made.candidates[first - 1].offer} " in done.stderr
     document = tonnage.run(*command, "--emit", kind, "--candidate", str(first), check=True).stdout
+    usual = tonnage.run(*command, "--emit", kind, check=True)
+    assert usual.stdout == document and f"Candidate {first}: those before" in usual.stderr
     if kind == "emr":
         (yarn,) = (
             each["Properties"]

@@ -103,7 +103,8 @@ PYTHON_ONLY = {
             *("backtest.predict", "backtest.published_sorts", "backtest.chosen_runs"),
             *("backtest.runs", "backtest.summary", "backtest.training_sets"),
             "backtest.logged_runs",
-            *("past_runs.clusters", "past_runs.known_runs", "past_runs.next_run"),
+            *("past_runs.clusters", "past_runs.failed_runs"),
+            *("past_runs.known_runs", "past_runs.next_run"),
             *("past_runs.planner", "past_runs.run_machines", "past_runs.run_table"),
             "past_runs.runs_of_job",
         )

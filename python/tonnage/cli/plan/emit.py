@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,7 +68,8 @@ def emit_candidate(
     from tonnage.model.jobs.application import is_of_spark
     from tonnage.provision.export import EXPORTERS, OF_SPARK, ExportError, Rental
 
-    kind, number = options.emit or "", options.candidate or 1
+    kind = options.emit or ""
+    number = options.candidate or _first_with_memory(made, catalogs, kind) or 1
     if number > len(made.candidates):
         candidates = formatting.several(len(made.candidates), "candidate")
         raise core.UsageError(f"--candidate {number} does not exist; the plan has {candidates}")
@@ -100,6 +100,11 @@ def emit_candidate(
         print(text, end="")
     placed = ", placed" if chosen.placement else ""
     print(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}{placed})", file=sys.stderr)
+    if number > 1 and options.candidate is None:
+        print(
+            f"Candidate {number}: those before have too little memory for an executor.",
+            file=sys.stderr,
+        )
     for name, what in exported.replace.items():
         print(f"Replace {name}: {what}.", file=sys.stderr)
     for note in exported.notes:
@@ -113,21 +118,29 @@ def _why_not(error: ExportError, made: Plan, catalogs: Sequence[Catalog], kind: 
         flags = " ".join(f"--{name} {value}" for name, value in error.settings.items())
         return f"{error.why}; plan with {flags}"
     if isinstance(error, TooLittleMemory):
-        return f"{error}{_first_with_enough(made, catalogs, kind)}"
+        first = _first_with_memory(made, catalogs, kind)
+        if first is None:
+            return f"{error}, which this plan has none of"
+        text = candidate_text(made.candidates[first - 1])
+        return f"{error}: the first is --candidate {first}, {text}"
     return str(error)
 
 
-def _first_with_enough(made: Plan, catalogs: Sequence[Catalog], kind: str) -> str:
-    """Which candidate is the first that can be exported."""
-    from tonnage.provision.export import EXPORTERS, ExportError, Rental
+def _first_with_memory(made: Plan, catalogs: Sequence[Catalog], kind: str) -> int | None:
+    """The number of the first candidate that has memory enough for what this format needs."""
+    from tonnage.provision.export import EXPORTERS, ExportError, Rental, TooLittleMemory
 
     offers = {(each.name, offer.type): offer for each in catalogs for offer in each.offers}
     spot = made.settings["purchase"] == "spot"
     for number, each in enumerate(made.candidates, start=1):
-        with suppress(ExportError):
+        try:
             EXPORTERS[kind](Rental(made.job.name, each, offers[each.catalog, each.offer], spot))
-            return f": the first is --candidate {number}, {candidate_text(each)}"
-    return ", which this plan has none of"
+        except TooLittleMemory:
+            continue
+        except ExportError:
+            pass  # For another reason, which is reported when it is chosen.
+        return number
+    return None
 
 
 def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
