@@ -14,7 +14,7 @@ is at most 5 %. The six cells of a program run after each other, since a virtual
 processors may be half as fast again at another time; how fast they were is printed. Event logs are
 kept in `--out`, and finished cells are not run again. Once all exist, a line is added to
 `--history`. Needs root, what a lab needs, Java 17, PySpark 4 (`--spark` is the directory of its
-package), 48 GB of disk in /var/lib, and an otherwise idle machine for 75 minutes.
+package), 36 GB of disk in /var/lib, and an otherwise idle machine for 75 minutes.
 """
 
 from __future__ import annotations

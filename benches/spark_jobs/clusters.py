@@ -51,7 +51,7 @@ class Type:
             f'[[machine]]\ntype = "{self.name}"\ncount = {count}\n'
             f"price_usd_per_hour = {self.usd}\ncpus = {self.cores}\n"
             f'memory = "{self.memory}MiB"\nlink_mb_per_s = {self.link}\n'
-            f'disks = [{{ size = "4GiB", read_mb_per_s = {self.disk}, '
+            f'disks = [{{ size = "3GiB", read_mb_per_s = {self.disk}, '
             f'write_mb_per_s = {self.disk}, fs = "xfs" }}]\n'
         )
 
