@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clusters
 from clusters import Cluster, Type
-from host_speed import HostSpeed
+from host_speed import loop_timed
 from programs_by_name import PROGRAMS
 
 from tonnage import __version__
@@ -89,9 +89,9 @@ def run_missing(out: Path, spark_home: Path, programs: Sequence[str]) -> None:
             log = out / log_name(kind.name, nodes, program)
             with Cluster(spark_home, kind, addresses, nodes) as cluster:
                 time.sleep(SETTLE_SECONDS)
-                with HostSpeed() as speed:
+                with loop_timed() as seconds:
                     cluster.run(program, SCALE, log)
-            log.with_suffix(SPEED).write_text(f"{speed.seconds}\n")
+            log.with_suffix(SPEED).write_text(f"{statistics.median(seconds):.6f}\n")
 
 
 def print_host_speeds(out: Path, programs: Sequence[str]) -> None:

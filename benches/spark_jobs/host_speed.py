@@ -7,10 +7,10 @@ caches do, as they do for the cell itself.
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 PERIOD_SECONDS = 1.5
 ROUNDS = 100_000
@@ -24,31 +24,21 @@ def loop_seconds() -> float:
     return time.thread_time() - before
 
 
-class HostSpeed:
-    """Times the loop until its end; then ``seconds`` is the median."""
+@contextmanager
+def loop_timed() -> Iterator[list[float]]:
+    """Times the loop again and again; yields the times, one at least at the end."""
+    samples: list[float] = []
+    stopped = threading.Event()
 
-    def __init__(self) -> None:
-        self._samples: list[float] = []
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self.seconds = 0.0
+    def sample() -> None:
+        samples.append(loop_seconds())
+        while not stopped.wait(PERIOD_SECONDS):
+            samples.append(loop_seconds())
 
-    def __enter__(self) -> HostSpeed:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopped.set()
-        self._thread.join()
-        self.seconds = statistics.median(self._samples)
-
-    def _sample(self) -> None:
-        while True:
-            self._samples.append(loop_seconds())
-            if self._stopped.wait(PERIOD_SECONDS):
-                return
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        stopped.set()
+        thread.join()

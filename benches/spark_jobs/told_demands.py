@@ -24,17 +24,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from bench import USUAL_OUT, lab_catalog
 
-from tonnage.base.records.job import Job
 from tonnage.base.records.past_run import PastRun, PastRuns
 from tonnage.catalog import Catalog
 from tonnage.measure.importers.spark.log_files import local_log
 from tonnage.measure.importers.spark.read import read_event_log
-from tonnage.model.jobs.application import application_job, cached_bytes
+from tonnage.model.jobs.application import cached_bytes
 from tonnage.model.past_runs.run_demands import run_demands
 from tonnage.plan.backtest.logged_runs import LoggedRun, read_logged_runs
 from tonnage.plan.past_runs.known_runs import KnownRuns
 from tonnage.plan.past_runs.run_machines import Machines
-from tonnage.plan.resources.machines import lasting_vcpus
+from tonnage.plan.recommendations.seen_application import job_seen_on
 
 COUNTS = (1, 2, 3)
 LESS = 0.75
@@ -69,11 +68,6 @@ def past_run(run: LoggedRun) -> PastRun:
     )
 
 
-def job_of(run: LoggedRun) -> Job:
-    its = run.cluster
-    return application_job(run.application, vcpus=its.nodes * (lasting_vcpus(its.offer) or 0.0))
-
-
 def predict(past: PastRuns, hidden: Sequence[LoggedRun], world: Catalog, found: Found) -> None:
     clusters = [(each.cluster.offer, each.cluster.nodes) for each in hidden]
     times = KnownRuns(past, Machines([world])).times(clusters, None)
@@ -96,7 +90,10 @@ def predict_all(
             hidden = [each for each in others if each not in known]
             past = [past_run(each) for each in known]
             told = {
-                "demands": run_demands(job_of(first), past[0]),
+                "demands": run_demands(
+                    job_seen_on(first.application, first.cluster.offer, first.cluster.nodes),
+                    past[0],
+                ),
                 "cached_bytes": cached_bytes(first.application),
             }
             predict(PastRuns(job=past[0].name, runs=past), hidden, world, found[BY_TIMES])

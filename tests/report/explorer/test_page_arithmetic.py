@@ -124,6 +124,7 @@ PYTHON_ONLY = {
     "tonnage.plan.resources.spot": "its rates are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
     "tonnage.plan.recommendations.current_cluster": "the page plans no existing cluster",
+    "tonnage.plan.recommendations.seen_application": "the page gets the demands",
     "tonnage.plan.recommendations.sure": "the page shows no plan that surely keeps the deadline",
     "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
 }

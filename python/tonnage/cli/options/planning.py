@@ -170,6 +170,13 @@ class PlanSources:
     ] = None
 
 
+def shipped_catalogs() -> list[Catalog]:
+    """All that are shipped, older ones first: runs may be of machines of their time."""
+    from tonnage.catalog import catalog_names, load_catalog
+
+    return [load_catalog(name) for name in sorted(catalog_names())]
+
+
 def load_catalogs(
     names: list[str] | None, providers: Sequence[str] = (), regions: Sequence[str] = ()
 ) -> list[Catalog]:
@@ -338,17 +345,13 @@ def _application_in_file(path: Path) -> Application | None:
 def _job_of_application(
     application: Application, given: dict[str, Any], now: Cluster | None
 ) -> Job:
-    from tonnage.model.jobs.application import application_job, busy_vcpus
-    from tonnage.plan.resources.machines import busy_core_speed, lasting_vcpus
+    from tonnage.model.jobs.application import application_job
+    from tonnage.plan.recommendations.seen_application import job_seen_on
 
-    speed = busy_core_speed(now.offer, busy_vcpus(application) / now.nodes) if now else None
-    return application_job(
-        application,
-        core_speed=speed,
-        vcpus=now.nodes * (lasting_vcpus(now.offer) or 0.0) if now else None,
-        read_from=_location("--from", given, None),
-        written_to=_location("--to", given, None),
-    )
+    read, written = _location("--from", given, None), _location("--to", given, None)
+    if now is None:
+        return application_job(application, read_from=read, written_to=written)
+    return job_seen_on(application, now.offer, now.nodes, read_from=read, written_to=written)
 
 
 def _shuffling_job(name: str, given: dict[str, Any], usual: Location) -> Job:

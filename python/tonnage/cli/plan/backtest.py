@@ -12,11 +12,11 @@ from tonnage.cli.options.planning import (
     CatalogNames,
     load_catalogs,
     load_profiles,
+    shipped_catalogs,
 )
 from tonnage.cli.options.types import Argument, Json, Option, Switch, whole_number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
-from tonnage.cli.plan.past_runs import shipped_catalogs
 
 if TYPE_CHECKING:
     from tonnage.plan.backtest.runs import Backtest

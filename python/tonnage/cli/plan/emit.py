@@ -68,8 +68,9 @@ def emit_candidate(
     from tonnage.model.jobs.application import is_of_spark
     from tonnage.provision.export import EXPORTERS, OF_SPARK, ExportError, Rental
 
-    kind = options.emit or ""
-    number = options.candidate or _first_with_memory(made, catalogs, kind) or 1
+    kind, number = options.emit or "", options.candidate or 1
+    if options.candidate is None and kind in OF_SPARK:
+        number = _first_with_memory(made, catalogs, kind) or 1
     if number > len(made.candidates):
         candidates = formatting.several(len(made.candidates), "candidate")
         raise core.UsageError(f"--candidate {number} does not exist; the plan has {candidates}")

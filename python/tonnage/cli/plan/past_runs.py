@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tonnage.base import core
 from tonnage.cli.measure.importing.not_imported import refuse_not_imported
+from tonnage.cli.options.planning import shipped_catalogs
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.plan import print_plan
@@ -100,13 +101,6 @@ def print_next_runs(
     longest = max(run.seconds for run in past.runs if run.name == past.job and run.outcome == "ok")
     proposed = propose_runs(priced, longest, deadline if math.isfinite(deadline) else None)
     print_result(next_run_document(proposed), next_run_lines(proposed), as_json)
-
-
-def shipped_catalogs() -> list[Catalog]:
-    """All that are shipped, older ones first: runs may be of machines of their time."""
-    from tonnage.catalog import catalog_names, load_catalog
-
-    return [load_catalog(name) for name in sorted(catalog_names())]
 
 
 def _refuse_unknown_size(past: PastRuns, size: int | None) -> None:

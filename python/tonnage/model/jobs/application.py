@@ -9,10 +9,10 @@ a slot had a part of a core. What a phase took beyond its slots' time and its lo
 as are the times without any stage, in which the driver works.
 
 The first tasks of each slot load and compile code, which later ones then run. By how much they take
-longer, each slot takes longer, however many there are: that is the phase ``warm-up``. Where
-tasks of a stage differ in how much they read, it is not told apart.
+longer for as many bytes, each slot takes longer, however many there are: that is the phase
+``warm-up``. Where a task reads far more than the others do, it is not told apart.
 
-    core seconds = (slot seconds - waits - warm-up x slots) x cores / slots
+    core seconds = (slot seconds - waits - warm-up of all slots together) x cores / slots
     fixed seconds = seconds - max(slot seconds / slots in whole waves, longest task) - warm-up
 """
 

@@ -1,4 +1,4 @@
-"""What a run took, as shares of what its cores took: told demands in place of likely ones.
+"""What a run took, as shares of what its cores took: stated demands in place of likely ones.
 
 A job of an event log, or of what sar sampled, has demands by phase for each byte of its input. Here
 they are added up, and compared as on the reference cluster (`REFERENCE`): how long its disks and
@@ -45,8 +45,8 @@ def run_that_took(seconds: float, runs: Sequence[PastRun]) -> PastRun | None:
 def run_demands(job: Job, run: PastRun) -> RunDemands | None:
     """Of the run that a job was observed in; ``None`` if it took no time of cores."""
     size = job.seen_bytes or 0
+    # An event log reports all of these, so what it does not have is 0.
     is_whole = is_of_spark(job)
-    """An event log reports all of these, so what it does not have is 0."""
 
     def amount(resources: tuple[Resource, ...]) -> float:
         return size * sum(

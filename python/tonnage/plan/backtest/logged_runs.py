@@ -18,15 +18,15 @@ from tonnage.base.records.location import Location
 from tonnage.base.records.plan import Candidate
 from tonnage.catalog import Catalog, CatalogError
 from tonnage.catalog.csv_rows import CsvRow, read_rows
-from tonnage.model.jobs.application import application_job, busy_vcpus
 from tonnage.model.past_runs.baselines import BASELINES
+from tonnage.model.past_runs.choice import cheapest_in_time
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.backtest.runs import OfBaseline, Tested
 from tonnage.plan.past_runs.run_machines import Machines
 from tonnage.plan.planner import PlanError, PlanRequest
 from tonnage.plan.recommendations.current_cluster import Cluster, plan_on
-from tonnage.plan.resources.machines import busy_core_speed, lasting_vcpus
+from tonnage.plan.recommendations.seen_application import job_seen_on
 
 TABLE = "runs.csv"
 NEEDED = ("log", "machine_type", "nodes")
@@ -104,12 +104,7 @@ def plan_from(
         PlanError: It cannot be planned there.
     """
     its = seen.cluster
-    job = application_job(
-        seen.application,
-        core_speed=busy_core_speed(its.offer, busy_vcpus(seen.application) / its.nodes),
-        vcpus=its.nodes * (lasting_vcpus(its.offer) or 0.0),
-        read_from=read_from,
-    )
+    job = job_seen_on(seen.application, its.offer, its.nodes, read_from=read_from)
     request = PlanRequest(job=job, size=job.seen_bytes or 0)
     return plan_on(request, other.cluster, known).candidate
 
@@ -136,7 +131,8 @@ def _tested(
         for name in ("low", "median", "high")
     )
     deadline = float(np.median(true))
-    in_time = _cheapest_in_time(others, middle, deadline)
+    usd_per_second = np.array([run.usd_per_second for run in others])
+    in_time = cheapest_in_time(middle, usd_per_second, deadline)
     return Tested(
         job=name,
         program=(name, "spark"),
@@ -159,11 +155,12 @@ def _baselines(
         for some in ([seen], others)
     )
     found = {}
+    deadline = float(np.median(true))
+    usd_per_second = np.array([run.usd_per_second for run in others])
     for name, law in BASELINES.items():
         trained = known, np.ones(1), np.array([seen.application.seconds])
         seconds = law(*trained, targets, np.ones(len(others)))
-        deadline = float(np.median(true))
-        in_time = _cheapest_in_time(others, seconds, deadline)
+        in_time = cheapest_in_time(seconds, usd_per_second, deadline)
         found[name] = OfBaseline(
             errors=np.abs(seconds / true - 1),
             regret=_regret(others, seconds),
@@ -178,15 +175,6 @@ def _regret(runs: Sequence[LoggedRun], seconds: Floats) -> float:
     dollars = [each * run.usd_per_second for each, run in zip(seconds, runs, strict=True)]
     paid = [run.paid for run in runs]
     return paid[int(np.argmin(dollars))] / min(paid) - 1
-
-
-def _cheapest_in_time(runs: Sequence[LoggedRun], seconds: Floats, deadline: float) -> int:
-    """By what is predicted; the fastest, if none is in time."""
-    dollars = np.array([each * run.usd_per_second for each, run in zip(seconds, runs, strict=True)])
-    in_time = seconds <= deadline
-    if not in_time.any():
-        return int(np.argmin(seconds))
-    return int(np.argmin(np.where(in_time, dollars, np.inf)))
 
 
 def _above_cheapest_in_time(

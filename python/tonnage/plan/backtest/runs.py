@@ -125,7 +125,7 @@ def _judged(job: RunsOfJob, runs: Sequence[tuple[str, int]], times: Times) -> Te
     for name, law in BASELINES.items():
         trained = job.clusters.at(known), job.sizes[known], job.seconds[known]
         seconds = law(*trained, job.clusters, job.sizes)
-        in_time = _cheapest_in_time(job, seconds)
+        in_time = job.cheapest_in_time(seconds)
         baselines[name] = OfBaseline(
             errors=np.abs(seconds[tested] / true - 1),
             regret=job.regret(job.cheapest_by(seconds)),
@@ -144,12 +144,3 @@ def _judged(job: RunsOfJob, runs: Sequence[tuple[str, int]], times: Times) -> Te
         deadline_regret=job.deadline_regret(chosen),
         baselines=baselines,
     )
-
-
-def _cheapest_in_time(job: RunsOfJob, seconds: Floats) -> int:
-    """Of a law that knows no probabilities; the fastest, if none is in time."""
-    its = seconds[job.choices]
-    if its.min() > job.deadline:
-        return int(np.argmin(its))
-    paid = its * job.usd_per_second[job.choices]
-    return int(np.argmin(np.where(its <= job.deadline, paid, np.inf)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tonnage.base.records.past_run import PastRun
 from tonnage.catalog import CatalogError, Offer
-from tonnage.model.past_runs.choice import cheapest
+from tonnage.model.past_runs.choice import cheapest, cheapest_in_time
 from tonnage.model.past_runs.clusters import Floats
 from tonnage.model.past_runs.posterior import Outcomes, RunsOf, Times
 from tonnage.plan.past_runs.run_machines import Machines
@@ -40,10 +40,10 @@ class RunsOfJob:
         }
         """Parameters that are no numbers; how much work they make is unknown."""
         alike = [(*self._cluster(place), self.sizes[place]) for place in range(len(runs))]
-        places = {cluster: place for place, cluster in reversed([*enumerate(alike)])}
-        self.distinct = sorted(places.values())
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(alike))}
+        self.distinct = [alike.index(each) for each in numbers]
         """A place for each cluster and size: repeated runs have the same prediction."""
-        self.which_distinct = [self.distinct.index(places[each]) for each in alike]
+        self.which_distinct = [numbers[each] for each in alike]
         """Of each run, where it is in ``distinct``."""
         self.choices = self._choices()
         """A place for each cluster that a run of the usual size finished on."""
@@ -85,6 +85,11 @@ class RunsOfJob:
     def cheapest_by(self, seconds: Floats) -> int:
         """The choice by predicted seconds of all runs."""
         return int(np.argmin((seconds * self.usd_per_second)[self.choices]))
+
+    def cheapest_in_time(self, seconds: Floats) -> int:
+        """As `cheapest_by`, of those that it predicts to be in time; a place among ``choices``."""
+        its, usd = seconds[self.choices], self.usd_per_second[self.choices]
+        return cheapest_in_time(its, usd, self.deadline)
 
     def choose(self, times: Times, deadline: float | None = None) -> int:
         """By what is predicted of all its runs; a choice is a place among ``choices``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from tonnage.base import core
 from tonnage.cli.measure.importing.event_logs import is_event_log
@@ -15,6 +16,8 @@ def refuse_not_imported(place: str, flag: str = "") -> None:
 
     ``flag`` is what the file was given as.
     """
+    if not Path(place).exists():
+        return
     refuse_event_log(place, flag)
     if is_run_table(place):
         _refuse(place, flag, "is a table of past runs, for tonnage plan")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tonnage.base import core, formatting
 from tonnage.cli.measure.importing.not_imported import refuse_event_log
 from tonnage.cli.measure.importing.run_tables import is_run_table
+from tonnage.cli.options.planning import shipped_catalogs
 from tonnage.cli.options.validate import usage_errors
-from tonnage.cli.plan.past_runs import shipped_catalogs
 
 if TYPE_CHECKING:
     from tonnage.base.records.application import Application
@@ -52,19 +52,19 @@ def _refuse_other_files(file: Path) -> None:
 
 
 def _job(application: Application, runs: Sequence[PastRun]) -> Job:
-    """Its job, with the vCPUs of the run's machines where a catalog has them."""
+    """Its job, as the catalogs know the run's machines."""
     from tonnage.catalog import CatalogError
     from tonnage.model.jobs.application import application_job
     from tonnage.model.past_runs.run_demands import run_that_took
     from tonnage.plan.past_runs.run_machines import Machines
-    from tonnage.plan.resources.machines import lasting_vcpus
+    from tonnage.plan.recommendations.seen_application import job_seen_on
 
-    vcpus = None
-    if run := run_that_took(application.seconds, runs):
-        with usage_errors(CatalogError):
-            offer = Machines(shipped_catalogs()).offer(run.provider, run.machine_type)
-        vcpus = (lasting_vcpus(offer) or 0.0) * run.nodes or None
-    return application_job(application, vcpus=vcpus)
+    run = run_that_took(application.seconds, runs)
+    if run is None:
+        return application_job(application)
+    with usage_errors(CatalogError):
+        offer = Machines(shipped_catalogs()).offer(run.provider, run.machine_type)
+    return job_seen_on(application, offer, run.nodes)
 
 
 def _demands(file: Path, job: Job, runs: Sequence[PastRun]) -> RunDemands:

@@ -39,6 +39,7 @@ class ApplicationReader:
         self._ended: int | None = None
         self._last = 0
         self._settings: dict[str, str] | None = None
+        self._cores_of_task = 1
         self._executors = Executors()
         self._stages: dict[tuple[int, int], StageSums] = {}
         self._planned_rdds: dict[int, int] = {}
@@ -82,6 +83,7 @@ class ApplicationReader:
                 self._ended = event.time
             case events.EnvironmentUpdate():
                 self._settings = _size_settings(event.spark)
+                self._cores_of_task = cores_of_task(self._settings)
 
     def add_query(self, id: int, places: tuple[Source, Source]) -> None:
         """Take the start of an SQL query, and where it reads and writes."""
@@ -168,8 +170,8 @@ class ApplicationReader:
         if stage is None:
             stage = self._stages[key] = StageSums(*key)
         self._executors.add_task(event.task)
-        held = cores_of_task(self._settings or {})
-        stage.add_task(event, max(self._executors.cores_of(event.task.executor) // held, 1))
+        cores = self._executors.cores_of(event.task.executor)
+        stage.add_task(event, max(cores // self._cores_of_task, 1))
         if event.metrics is not None:
             for block in event.metrics.blocks or ():
                 self._cache.update(block.id, block.status.memory_bytes, block.status.disk_bytes)
