@@ -64,8 +64,10 @@ CRATES: dict[str, set[str]] = {
     "object": set(),
     "records": set(),
     "reductions": set(),
-    "stages": {"pipeline", "disk", "net", "object", "records"},
-    "graphs": {"stages", "pipeline", "disk", "net", "object", "records"},
+    "tables": set(),
+    "formats": set(),
+    "stages": {"pipeline", "disk", "net", "object", "records", "tables", "formats"},
+    "graphs": {"stages", "pipeline", "disk", "net", "object", "records", "tables", "formats"},
     "py": {"graphs", "pipeline", "disk", "reductions"},
 }
 """What each crate may depend on."""

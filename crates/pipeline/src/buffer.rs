@@ -102,6 +102,8 @@ pub struct Buffer {
     pub offset: u64,
     /// Number of the peer that sent it; 0 if it did not come over the network.
     pub peer: usize,
+    /// Whether it is the last of a file whose length was not known before.
+    pub is_last: bool,
 }
 
 impl Buffer {
@@ -115,6 +117,7 @@ impl Buffer {
             number: 0,
             offset: 0,
             peer: 0,
+            is_last: false,
         }
     }
 

@@ -35,11 +35,44 @@ fn mixed(hash: u64, value: &[u8]) -> u64 {
 }
 
 /// One round of splitmix64's finisher.
-fn step(hash: u64, word: u64) -> u64 {
+const fn step(hash: u64, word: u64) -> u64 {
     let mut mixed = (hash ^ word).wrapping_add(MULTIPLIER);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// Multipliers of a row's words: the outputs of splitmix64 from 0 on.
+const MULTIPLIERS: [u64; 16] = {
+    let mut multipliers = [0; 16];
+    let mut place = 0;
+    while place < 16 {
+        multipliers[place] = step(place as u64, 0) | 1;
+        place += 1;
+    }
+    multipliers
+};
+
+/// The hash of one row among millions, whose sum tells whether rows were lost or changed.
+///
+/// Words are multiplied on their own and added (Lemire and Kaser, "Strongly universal string
+/// hashing is fast", 2014), so that the multiplications overlap; the last round makes a sum of
+/// rows differ where two rows exchange a word.
+#[inline]
+#[must_use]
+pub fn of_row(row: &[u8]) -> u64 {
+    let mut hash = row.len() as u64;
+    let (words, rest) = row.as_chunks::<8>();
+    for words in words.chunks(MULTIPLIERS.len()) {
+        let products = words.iter().zip(&MULTIPLIERS);
+        let sum = products.fold(0_u64, |sum, (word, multiplier)| {
+            sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(*multiplier))
+        });
+        hash = hash.rotate_left(23) ^ sum;
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    step(hash, u64::from_le_bytes(last))
 }
 
 #[cfg(test)]

@@ -12,3 +12,5 @@ pub const CHUNKS: Port = Port("chunks");
 pub const WIRE: Port = Port("wire");
 /// All blocks of one partition, in one buffer.
 pub const PARTITIONS: Port = Port("partitions");
+/// Bytes of files that some rows are decoded from, one split in one buffer.
+pub const SPLITS: Port = Port("splits");

@@ -1,7 +1,7 @@
 //! Totals that the stages of a job count, to be compared where streams join.
 //!
 //! A job is done only if its output equals its input in records, bytes and the sum of the records'
-//! CRC-32s (the sort benchmark's checksum).
+//! CRC-32s (the sort benchmark's checksum), or of the hashes of rows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use tonnage_records::checksum;
 
+use crate::hash;
+
 /// A count of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Total {
@@ -17,7 +19,7 @@ pub struct Total {
     pub records: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Sum of the records' CRC-32s.
+    /// Sum of the records' CRC-32s, or of the rows' hashes.
     pub checksum: u128,
 }
 
@@ -37,6 +39,14 @@ impl Total {
         self.records += (records.len() / record_bytes) as u64;
         self.bytes += records.len() as u64;
         self.checksum += checksum(records, record_bytes);
+    }
+
+    /// Counts a row of any length, by its hash.
+    #[inline]
+    pub fn count_row(&mut self, row: &[u8]) {
+        self.records += 1;
+        self.bytes += row.len() as u64;
+        self.checksum += u128::from(hash::of_row(row));
     }
 
     /// Adds another count.

@@ -61,6 +61,12 @@ impl AtomicOutput {
             .join(self.name(number))
     }
 
+    /// The names of parts 0 to `parts`.
+    #[must_use]
+    pub fn names(&self, parts: usize) -> Vec<String> {
+        (0..parts).map(|number| self.name(number)).collect()
+    }
+
     fn name(&self, number: usize) -> String {
         format!("{}{}", part_name(number), self.suffix)
     }

@@ -222,7 +222,7 @@ impl PassTwo {
     pub fn files(&self) -> Arc<Vec<OutputFile>> {
         match &self.write.target {
             Target::Files(files) => Arc::clone(files),
-            Target::Scratch(_) | Target::Objects(_) => Arc::default(),
+            Target::Scratch(_) | Target::Objects(_) | Target::Growing(_) => Arc::default(),
         }
     }
 

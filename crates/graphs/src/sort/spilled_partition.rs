@@ -65,6 +65,35 @@ impl SpilledPartition {
             .collect()
     }
 
+    /// The partition as one extent of this number.
+    pub fn into_extent(mut self, number: usize) -> Extent {
+        let blocks = std::mem::take(&mut self.blocks);
+        Extent {
+            number,
+            ..self.extent(blocks)
+        }
+    }
+
+    /// A partition that needs no sorting, as several that span at most `most_bytes` each, in whole
+    /// blocks.
+    pub fn in_parts(self, most_bytes: usize) -> Vec<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        for block in self.blocks {
+            match parts.last_mut() {
+                Some(part) if part.span() + aligned(block.len) <= most_bytes => {
+                    part.blocks.push(block);
+                }
+                _ => parts.push(Self {
+                    number: self.number,
+                    blocks: vec![block],
+                    lane: self.lane,
+                    in_order: self.in_order,
+                }),
+            }
+        }
+        parts
+    }
+
     /// The partition as one extent, since it is sorted whole; if it needs no sorting, as extents
     /// that span at most `most_bytes`.
     pub fn extents(mut self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {

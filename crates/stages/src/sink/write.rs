@@ -6,6 +6,8 @@
 //! `write_objects` writes objects.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -25,6 +27,8 @@ use super::write_objects::ObjectWriter;
 
 /// Files that may wait to be flushed; each stays open until then.
 const WAITING_FILES: usize = 64;
+/// Steps in which a file of unknown length grows.
+const GROWTH_BYTES: u64 = 16 << 20;
 
 /// Where blocks go.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub enum Target {
     Scratch(Arc<Scratch>),
     /// To the file of the block's number, at the block's offset.
     Files(Arc<Vec<OutputFile>>),
+    /// The same, for files whose length only their last block tells.
+    Growing(Arc<Vec<PathBuf>>),
     /// To the object of the block's number, as the part that its offset determines.
     Objects(Arc<Uploads>),
 }
@@ -66,6 +72,7 @@ impl StageSpec for WriteBlocks {
         let target = match &self.target {
             Target::Scratch(scratch) => json!({"scratch_devices": scratch.devices()}),
             Target::Files(files) => json!({"files": files.len(), "bytes": bytes(files)}),
+            Target::Growing(files) => json!({"files": files.len()}),
             Target::Objects(uploads) => {
                 let objects = uploads.objects();
                 json!({"objects": objects.len(), "bytes": bytes(objects)})
@@ -119,8 +126,15 @@ impl StageSpec for WriteBlocks {
 struct Writer {
     write: WriteBlocks,
     queue: Box<dyn Queue<InFlight>>,
-    open: HashMap<usize, (Arc<DiskFile>, u64)>, // with the bytes not yet written
+    open: HashMap<usize, OpenFile>,
     finisher: Finisher,
+}
+
+/// A file that is being written.
+struct OpenFile {
+    file: Arc<DiskFile>,
+    written: u64,
+    bytes: Option<u64>, // its length, once it is known
 }
 
 impl Stage for Writer {
@@ -153,6 +167,9 @@ impl Writer {
     fn submit(&mut self, buffer: Buffer) -> Result<(), Failure> {
         debug_assert_eq!(buffer.head, 0, "a block begins its buffer");
         let (file, offset) = self.place(&buffer).map_err(|why| failure(&why))?;
+        if buffer.len == 0 {
+            return self.written(&buffer); // It only tells that its file has ended.
+        }
         let segments = vec![Segment {
             file,
             offset,
@@ -176,14 +193,36 @@ impl Writer {
                 scratch.place(block.number, block.peer, block.len)
             }
             Target::Files(files) => {
-                if let Some((file, _)) = self.open.get(&block.number) {
-                    return Ok((Arc::clone(file), block.offset));
-                }
                 let OutputFile { path, bytes } = &files[block.number];
                 let room = aligned(usize::try_from(*bytes).unwrap_or(usize::MAX)) as u64;
-                let file = self.write.disk.create(path, room)?;
-                self.open.insert(block.number, (Arc::clone(&file), *bytes));
-                Ok((file, block.offset))
+                let file = match self.open.entry(block.number) {
+                    Entry::Occupied(open) => open.into_mut(),
+                    Entry::Vacant(new) => new.insert(OpenFile {
+                        file: self.write.disk.create(path, room)?,
+                        written: 0,
+                        bytes: Some(*bytes),
+                    }),
+                };
+                Ok((Arc::clone(&file.file), block.offset))
+            }
+            Target::Growing(paths) => {
+                let open = match self.open.entry(block.number) {
+                    Entry::Occupied(open) => open.into_mut(),
+                    Entry::Vacant(new) => new.insert(OpenFile {
+                        file: self.write.disk.create(&paths[block.number], 0)?,
+                        written: 0,
+                        bytes: None,
+                    }),
+                };
+                let end = block.offset + block.len as u64;
+                if block.is_last {
+                    open.bytes = Some(end);
+                }
+                // In steps: a file that grows with each block makes its writes wait for another.
+                if aligned(end as usize) as u64 > open.file.len() {
+                    open.file.grow(end.next_multiple_of(GROWTH_BYTES))?;
+                }
+                Ok((Arc::clone(&open.file), block.offset))
             }
             Target::Objects(_) => unreachable!("an uploader has them"),
         }
@@ -191,17 +230,14 @@ impl Writer {
 
     /// Counts a block as written; passes the file on after its last block.
     fn written(&mut self, block: &Buffer) -> Result<(), Failure> {
-        let Some((_, missing)) = self.open.get_mut(&block.number) else {
+        let Entry::Occupied(mut open) = self.open.entry(block.number) else {
             return Ok(());
         };
-        *missing -= block.len as u64;
-        if *missing > 0 {
-            return Ok(());
-        }
-        match (self.open.remove(&block.number), &self.write.target) {
-            (Some((file, _)), Target::Files(files)) => {
-                self.finisher
-                    .finish((block.number, file, files[block.number].bytes))
+        open.get_mut().written += block.len as u64;
+        match open.get().bytes {
+            Some(bytes) if bytes == open.get().written => {
+                let file = open.remove().file;
+                self.finisher.finish((block.number, file, bytes))
             }
             _ => Ok(()),
         }

@@ -2,14 +2,21 @@
 
 mod connection_slots;
 mod deal;
+mod entries;
+mod open_blocks;
 mod partition;
+mod partition_rows;
 mod receive;
 mod send;
 mod sort;
+mod sort_rows;
 
 pub use connection_slots::{ConnectionSlot, ConnectionSlots};
 pub use deal::Deal;
+pub use entries::ENTRY_BYTES;
 pub use partition::{Partition, combiner_memory};
+pub use partition_rows::{PartitionRows, RowSource, TakeRows, pieces_of};
 pub use receive::{Receive, ReceiveStats};
 pub use send::{SendBlocks, SendStats};
-pub use sort::{ENTRY_BYTES, Sort, Unit, stride_memory};
+pub use sort::{Sort, Unit, stride_memory};
+pub use sort_rows::{FileBlocks, RowEncoder, RowEncoding, RowUnit, SortRows};

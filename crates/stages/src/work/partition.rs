@@ -1,21 +1,18 @@
 //! `partition`: copies each record to the open block of its partition.
 //!
-//! A worker has one open block per partition and sends it when the next record would not fit, so a
-//! block holds whole records only. The first blocks are sent early, each at another length: with
-//! uniform keys all of them would fill at the same moment, and reading and writing would alternate
-//! instead of overlapping. Input is counted here. Work proceeds in strides that stay in the cache:
-//! count, look up, copy; records reach their blocks by a `WriteCombiner`.
+//! Input is counted here. Work proceeds in strides that stay in the cache: count, look up, copy.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts, WriteCombiner,
+    Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts, WriteCombiner,
 };
 
 use crate::boundaries::Boundaries;
 use crate::ports::{BLOCKS, RECORDS};
 use crate::totals::{Total, Totals};
+use crate::work::open_blocks::OpenBlocks;
 
 /// Records that are counted and looked up before they are copied.
 const STRIDE_RECORDS: usize = 256;
@@ -100,18 +97,14 @@ impl StageSpec for Partition {
     }
 
     fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
-        let open = (0..self.boundaries.partitions()).map(|_| None).collect();
-        let partitions = self.boundaries.partitions();
-        let full = |place: usize| {
-            let turn = place * self.workers + worker + 1;
-            self.block_bytes * turn / (partitions * self.workers)
-        };
+        let of = (worker, self.workers);
+        let blocks = OpenBlocks::new(self.first_number, &self.lanes, self.block_bytes, of);
         Ok(Box::new(Partitioner {
+            blocks: match self.record_bytes <= COMBINED_BYTES {
+                true => blocks.combining(self.record_bytes),
+                false => blocks,
+            },
             partition: self.clone(),
-            open,
-            full: (0..partitions).map(full).collect(),
-            combiner: (self.record_bytes <= COMBINED_BYTES)
-                .then(|| WriteCombiner::new(partitions, self.record_bytes)),
             total: Total::default(),
         }))
     }
@@ -119,9 +112,7 @@ impl StageSpec for Partition {
 
 struct Partitioner {
     partition: Partition,
-    open: Vec<Option<Buffer>>,
-    full: Vec<usize>,                // length at which the open block is handed on
-    combiner: Option<WriteCombiner>, // none for long records
+    blocks: OpenBlocks,
     total: Total,
 }
 
@@ -138,76 +129,13 @@ impl Stage for Partitioner {
                     *number = boundaries.partition_of(record) as u32;
                 }
                 for (number, record) in numbers.iter().zip(records) {
-                    self.append(*number as usize, record, ports)?;
+                    self.blocks.append(*number as usize, record, ports)?;
                 }
             }
             ports.add_moved(buffer.len, buffer.len / record_bytes);
         }
-        for place in 0..self.open.len() {
-            if let Some(mut block) = self.open[place].take() {
-                self.flush(place, &mut block);
-                ports.send(block)?;
-            }
-        }
+        self.blocks.send_all(ports)?;
         self.partition.totals.add(0, &self.total);
-        Ok(())
-    }
-}
-
-impl Partitioner {
-    #[inline]
-    fn append(
-        &mut self,
-        place: usize,
-        record: &[u8],
-        ports: &mut WorkerPorts,
-    ) -> Result<(), StageError> {
-        let combiner = &mut self.combiner;
-        let held = combiner
-            .as_ref()
-            .map_or(0, |combiner| combiner.staged_bytes(place));
-        match &mut self.open[place] {
-            Some(block) if block.len + held + record.len() <= self.full[place] => {
-                match combiner {
-                    Some(combiner) => combiner.append(place, record, block),
-                    None => block.append(record),
-                }
-                Ok(())
-            }
-            _ => self.turn_over(place, record, ports),
-        }
-    }
-
-    fn flush(&mut self, place: usize, block: &mut Buffer) {
-        if let Some(combiner) = &mut self.combiner {
-            combiner.flush(place, block);
-        }
-    }
-
-    /// Sends the open block, if any, and begins the next with `record`; drops records that are not
-    /// wanted.
-    #[cold]
-    fn turn_over(
-        &mut self,
-        place: usize,
-        record: &[u8],
-        ports: &mut WorkerPorts,
-    ) -> Result<(), StageError> {
-        let Some(lane) = self.partition.lanes[place] else {
-            return Ok(());
-        };
-        if let Some(mut full) = self.open[place].take() {
-            self.flush(place, &mut full);
-            ports.send(full)?;
-            self.full[place] = self.partition.block_bytes;
-        }
-        let mut block = ports.buffer()?;
-        (block.number, block.lane) = (self.partition.first_number + place, lane);
-        match &mut self.combiner {
-            Some(combiner) => combiner.append(place, record, &mut block),
-            None => block.append(record),
-        }
-        self.open[place] = Some(block);
         Ok(())
     }
 }

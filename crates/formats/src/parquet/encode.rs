@@ -1,0 +1,230 @@
+//! Row groups, encoded in memory by one thread each, and the file that they are appended to.
+//!
+//! Each column of each row group chooses how it is encoded by its first rows: a dictionary only
+//! where values repeat, compression only where it makes them shorter. Sorted columns repeat more
+//! than the input's did, so the input's encodings say little.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
+use parquet::basic::Compression;
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
+
+use super::sampling::{is_compressible, repeats};
+use crate::error::FormatError;
+
+/// How files are written.
+#[derive(Clone, Debug)]
+pub struct Output {
+    schema: SchemaRef,
+    parquet: Arc<SchemaDescriptor>,
+    codec: Compression,
+    order: Vec<SortingColumn>,
+}
+
+impl Output {
+    /// Files of `schema`, compressed with `codec`, sorted by columns of these names, each
+    /// descending or not, its nulls first or last.
+    ///
+    /// # Errors
+    /// When Parquet has no such types.
+    pub fn new(
+        schema: &SchemaRef,
+        codec: Compression,
+        order: &[(String, bool, bool)],
+    ) -> Result<Self, FormatError> {
+        let parquet = ArrowSchemaConverter::new().convert(schema)?;
+        let leaf = |name: &String| {
+            let mut leaves = parquet.columns().iter();
+            leaves.position(|leaf| leaf.path().parts() == std::slice::from_ref(name))
+        };
+        let sorting = order.iter().map_while(|(name, descending, nulls_first)| {
+            Some(SortingColumn {
+                column_idx: i32::try_from(leaf(name)?).ok()?,
+                descending: *descending,
+                nulls_first: *nulls_first,
+            })
+        });
+        Ok(Self {
+            order: sorting.collect(),
+            schema: Arc::clone(schema),
+            parquet: Arc::new(parquet),
+            codec,
+        })
+    }
+
+    fn properties(&self) -> WriterPropertiesBuilder {
+        let order = (!self.order.is_empty()).then(|| self.order.clone());
+        WriterProperties::builder()
+            .set_created_by(format!("tonnage {}", env!("CARGO_PKG_VERSION")))
+            .set_compression(self.codec)
+            .set_sorting_columns(order)
+    }
+
+    fn writer<W: Write + Send>(
+        &self,
+        to: W,
+        properties: WriterPropertiesPtr,
+    ) -> Result<SerializedFileWriter<W>, FormatError> {
+        let root = self.parquet.root_schema_ptr();
+        Ok(SerializedFileWriter::new(to, root, properties)?)
+    }
+}
+
+/// Encodes one row group in memory.
+pub struct RowGroupEncoder {
+    output: Arc<Output>,
+    columns: Vec<ArrowColumnWriter>,
+    rows: usize,
+}
+
+/// A row group in memory.
+pub struct EncodedRowGroup {
+    columns: Vec<ArrowColumnChunk>,
+    /// Its rows.
+    pub rows: usize,
+}
+
+impl RowGroupEncoder {
+    /// An empty row group.
+    #[must_use]
+    pub fn new(output: &Arc<Output>) -> Self {
+        Self {
+            output: Arc::clone(output),
+            columns: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// Adds the rows of a batch; the first one decides how columns are encoded.
+    ///
+    /// # Errors
+    /// When values cannot be encoded.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), FormatError> {
+        if self.columns.is_empty() {
+            self.columns = self.choose(batch)?;
+        }
+        self.rows += batch.num_rows();
+        let mut columns = self.columns.iter_mut();
+        for (field, array) in self.output.schema.fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, array)? {
+                let column = columns.next().expect("a writer for each leaf");
+                column.write(&leaf)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes in memory so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.columns
+            .iter()
+            .map(ArrowColumnWriter::memory_size)
+            .sum()
+    }
+
+    /// Ends the row group.
+    ///
+    /// # Errors
+    /// When values cannot be encoded.
+    pub fn finish(self) -> Result<EncodedRowGroup, FormatError> {
+        let columns = self.columns.into_iter().map(ArrowColumnWriter::close);
+        Ok(EncodedRowGroup {
+            columns: columns.collect::<Result<_, _>>()?,
+            rows: self.rows,
+        })
+    }
+
+    fn choose(&self, batch: &RecordBatch) -> Result<Vec<ArrowColumnWriter>, FormatError> {
+        let mut properties = self.output.properties();
+        for (field, array) in self.output.schema.fields().iter().zip(batch.columns()) {
+            if field.data_type().is_nested() {
+                continue;
+            }
+            let path = ColumnPath::new(vec![field.name().clone()]);
+            if !has_dictionary(array) {
+                properties = properties.set_column_dictionary_enabled(path.clone(), false);
+                if !is_compressible(array) {
+                    properties = properties.set_column_compression(path, Compression::UNCOMPRESSED);
+                }
+            }
+        }
+        let writer = self
+            .output
+            .writer(std::io::sink(), Arc::new(properties.build()))?;
+        let schema = Arc::clone(&self.output.schema);
+        Ok(ArrowRowGroupWriterFactory::new(&writer, schema).create_column_writers(0)?)
+    }
+}
+
+/// Whether a dictionary pays.
+fn has_dictionary(array: &ArrayRef) -> bool {
+    matches!(array.data_type(), DataType::Dictionary(_, _)) || repeats(array)
+}
+
+/// A file that row groups are appended to.
+pub struct FileWriter<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> FileWriter<W> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(output: &Output, to: W) -> Result<Self, FormatError> {
+        let mut properties = output.properties();
+        let encoded = parquet::arrow::encode_arrow_schema(&output.schema);
+        let about = KeyValue::new(parquet::arrow::ARROW_SCHEMA_META_KEY.to_owned(), encoded);
+        properties = properties.set_key_value_metadata(Some(vec![about]));
+        Ok(Self {
+            writer: output.writer(to, Arc::new(properties.build()))?,
+        })
+    }
+
+    /// Appends a row group.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&mut self, group: EncodedRowGroup) -> Result<(), FormatError> {
+        let mut writer = self.writer.next_row_group()?;
+        for column in group.columns {
+            column.append_to_row_group(&mut writer)?;
+        }
+        writer.close()?;
+        Ok(())
+    }
+
+    /// What was written to, with all that was written so far.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn written(&mut self) -> Result<&mut W, FormatError> {
+        self.writer.flush()?;
+        Ok(self.writer.inner_mut())
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.writer.bytes_written()
+    }
+
+    /// Writes the footer; gives back what was written to.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(self) -> Result<W, FormatError> {
+        Ok(self.writer.into_inner()?)
+    }
+}

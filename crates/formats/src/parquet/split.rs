@@ -1,0 +1,252 @@
+//! Splits of a Parquet file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::file::metadata::page_index::PageIndexProvider;
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
+};
+use parquet::file::page_index::offset_index::PageLocation;
+
+use super::pages::{Pages, find_pages, ranges_of_pages};
+use crate::error::FormatError;
+use crate::read_at::{ReadAt, WholeFile};
+
+/// A Parquet file, opened: what its footer says.
+#[derive(Clone)]
+pub struct ParquetFile {
+    file: Arc<dyn ReadAt>,
+    pub(super) metadata: Arc<ParquetMetaData>,
+    schema: SchemaRef,
+}
+
+/// Rows of a row group that are decoded together.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The row group.
+    pub row_group: usize,
+    /// Its rows.
+    pub rows: Range<usize>,
+    /// The bytes of the file that they need, in the file's order.
+    pub ranges: Vec<Range<u64>>,
+    /// What the file says of the row group, and where its pages are if the split is a part of it.
+    pub(super) group: ArrowReaderMetadata,
+    /// Whether the split is the whole row group.
+    pub(super) is_whole: bool,
+}
+
+/// Columns to read, by their places in the file.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    pub(super) mask: ProjectionMask,
+}
+
+impl ParquetFile {
+    /// Reads the footer.
+    ///
+    /// # Errors
+    /// When it is no Parquet file, or cannot be read.
+    pub fn open(file: Arc<dyn ReadAt>) -> Result<Self, FormatError> {
+        let mut reader =
+            ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+        reader.try_parse(&WholeFile(Arc::clone(&file)))?;
+        let metadata = reader.finish()?;
+        let about = metadata.file_metadata();
+        let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())?;
+        Ok(Self {
+            file,
+            metadata: Arc::new(metadata),
+            schema: Arc::new(schema),
+        })
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.metadata
+            .file_metadata()
+            .num_rows()
+            .try_into()
+            .unwrap_or(0)
+    }
+
+    /// The number of a split's first row in the file.
+    #[must_use]
+    pub fn first_row(&self, split: &Split) -> u64 {
+        let before = &self.metadata.row_groups()[..split.row_group];
+        let rows: i64 = before.iter().map(|group| group.num_rows()).sum();
+        rows.try_into().unwrap_or(0) + split.rows.start as u64
+    }
+
+    /// Memory to decode a split, if a page of a column takes `page_bytes` at most.
+    #[must_use]
+    pub fn decoded_bytes(&self, page_bytes: u64) -> u64 {
+        let groups = self.metadata.row_groups().iter();
+        let of_group = groups.map(|group| {
+            let columns = group.columns().iter();
+            let bytes =
+                columns.map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(0));
+            bytes.map(|bytes| bytes.min(page_bytes)).sum()
+        });
+        of_group.max().unwrap_or(0)
+    }
+
+    /// The columns in these places.
+    #[must_use]
+    pub fn projection(&self, columns: &[usize]) -> Projection {
+        let parquet = self.metadata.file_metadata().schema_descr();
+        Projection {
+            mask: ProjectionMask::roots(parquet, columns.iter().copied()),
+        }
+    }
+
+    /// A row group on its own, with the places of its pages if they are needed.
+    fn group(
+        &self,
+        number: usize,
+        pages: Option<Pages>,
+    ) -> Result<ArrowReaderMetadata, FormatError> {
+        let pages = pages.map(|pages| Arc::new(pages) as Arc<dyn PageIndexProvider>);
+        let metadata = ParquetMetaDataBuilder::new(self.metadata.file_metadata().clone())
+            .add_row_group(self.metadata.row_group(number).clone())
+            .set_page_index(pages)
+            .build();
+        Ok(ArrowReaderMetadata::try_new(
+            Arc::new(metadata),
+            ArrowReaderOptions::new(),
+        )?)
+    }
+
+    /// Divides the file into splits that need at most about `most_bytes` of the file each.
+    ///
+    /// # Errors
+    /// When a row group is larger, and cannot be divided: it has lists, and no index of pages.
+    pub fn splits(
+        &self,
+        projection: &Projection,
+        most_bytes: u64,
+    ) -> Result<Vec<Split>, FormatError> {
+        let mut splits = Vec::new();
+        for number in 0..self.metadata.num_row_groups() {
+            splits.extend(self.splits_of(number, projection, most_bytes)?);
+        }
+        Ok(splits)
+    }
+
+    /// The split with a row of the file, of about `most_bytes`; where a row group cannot be
+    /// divided, all of it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn split_at(
+        &self,
+        projection: &Projection,
+        row: u64,
+        most_bytes: u64,
+    ) -> Result<Option<Split>, FormatError> {
+        let mut left = row;
+        for (number, group) in self.metadata.row_groups().iter().enumerate() {
+            let rows = group.num_rows().try_into().unwrap_or(0);
+            if left >= rows {
+                left -= rows;
+                continue;
+            }
+            let splits = match self.splits_of(number, projection, most_bytes) {
+                Err(FormatError::Memory { .. }) => self.splits_of(number, projection, u64::MAX)?,
+                splits => splits?,
+            };
+            let has_row = |split: &Split| split.rows.contains(&(left as usize));
+            return Ok(splits.into_iter().find(has_row));
+        }
+        Ok(None)
+    }
+
+    /// The splits of a row group.
+    fn splits_of(
+        &self,
+        number: usize,
+        projection: &Projection,
+        most_bytes: u64,
+    ) -> Result<Vec<Split>, FormatError> {
+        let group = self.metadata.row_group(number);
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let is_read = |leaf: &usize| projection.mask.leaf_included(*leaf);
+        let chunk = |leaf: usize| {
+            let (start, bytes) = group.column(leaf).byte_range();
+            start..start + bytes
+        };
+        let ranges = joined(
+            (0..group.num_columns())
+                .filter(is_read)
+                .map(chunk)
+                .collect(),
+        );
+        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        if bytes <= most_bytes {
+            return Ok(vec![Split {
+                row_group: number,
+                rows: 0..rows,
+                ranges,
+                group: self.group(number, None)?,
+                is_whole: true,
+            }]);
+        }
+        let pages = (0..group.num_columns()).map(|leaf| match is_read(&leaf) {
+            true => find_pages(&self.metadata, number, leaf, &self.file),
+            false => Ok(Some(Vec::new())),
+        });
+        let pages: Option<Vec<Vec<PageLocation>>> = pages.collect::<Result<_, _>>()?;
+        let Some(pages) = pages else {
+            return Err(FormatError::Memory {
+                what: format!("row group {number}, which has lists and no index of its pages,"),
+                needs: bytes,
+                has: most_bytes,
+            });
+        };
+        let group_with_pages = self.group(number, Some(Pages(pages.clone())))?;
+        let parts = usize::try_from(bytes.div_ceil(most_bytes))
+            .unwrap_or(rows)
+            .min(rows);
+        let part = |part: usize| {
+            let rows = rows * part / parts..rows * (part + 1) / parts;
+            let leaves = (0..group.num_columns()).filter(is_read);
+            let ranges =
+                leaves.flat_map(|leaf| ranges_of_pages(&pages[leaf], chunk(leaf).start, &rows));
+            Split {
+                row_group: number,
+                ranges: joined(ranges.collect()),
+                rows,
+                group: group_with_pages.clone(),
+                is_whole: false,
+            }
+        };
+        Ok((0..parts).map(part).collect())
+    }
+}
+
+/// Ranges in order, those that touch as one.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}

@@ -1,0 +1,151 @@
+//! Fields of a record: between delimiters, with or without quotes.
+
+/// How a record is divided into fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The byte between fields.
+    pub delimiter: u8,
+    /// The byte around a field that may have delimiters, newlines, and doubled quotes.
+    pub quote: Option<u8>,
+}
+
+/// A field: its bytes within quotes if it has any, and whether quotes are doubled there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Whether it was quoted; an empty field that was not is null.
+    pub is_quoted: bool,
+    /// Whether each quote in it stands for two.
+    pub(super) has_quotes: Option<u8>,
+}
+
+impl Field<'_> {
+    /// The value: the bytes with each doubled quote once.
+    pub fn value<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let Some(quote) = self.has_quotes else {
+            return self.bytes;
+        };
+        scratch.clear();
+        let mut rest = self.bytes;
+        while let Some(at) = memchr::memchr(quote, rest) {
+            scratch.extend_from_slice(&rest[..=at]);
+            rest = rest.get(at + 2..).unwrap_or_default();
+        }
+        scratch.extend_from_slice(rest);
+        scratch
+    }
+}
+
+impl Dialect {
+    /// The fields of a record in these places, which ascend; `None` for one that it lacks. The
+    /// record comes without its newline.
+    pub fn fields<'a>(
+        &self,
+        record: &'a [u8],
+        places: &[usize],
+        mut each: impl FnMut(usize, Option<Field<'a>>),
+    ) {
+        let mut wanted = places.iter().copied().enumerate();
+        let Some((mut number, mut place)) = wanted.next() else {
+            return;
+        };
+        let (mut rest, mut at) = (Some(record), 0);
+        loop {
+            let field = rest.map(|rest| self.first_field(rest));
+            if at == place {
+                each(number, field.map(|(field, _)| field));
+                match wanted.next() {
+                    Some(next) => (number, place) = next,
+                    None => return,
+                }
+            }
+            rest = field.and_then(|(_, behind)| behind);
+            at += 1;
+            if rest.is_none() && at > place {
+                return;
+            }
+        }
+    }
+
+    /// The first field, and what is behind its delimiter.
+    fn first_field<'a>(&self, record: &'a [u8]) -> (Field<'a>, Option<&'a [u8]>) {
+        if let Some(quote) = self.quote
+            && record.first() == Some(&quote)
+        {
+            return self.quoted_field(quote, record);
+        }
+        let end = memchr::memchr(self.delimiter, record);
+        let field = Field {
+            bytes: &record[..end.unwrap_or(record.len())],
+            is_quoted: false,
+            has_quotes: None,
+        };
+        (field, end.map(|end| &record[end + 1..]))
+    }
+
+    fn quoted_field<'a>(&self, quote: u8, record: &'a [u8]) -> (Field<'a>, Option<&'a [u8]>) {
+        let (mut at, mut has_quotes) = (1, false);
+        let end = loop {
+            match memchr::memchr(quote, &record[at..]) {
+                None => break record.len(),
+                Some(found) if record.get(at + found + 1) == Some(&quote) => {
+                    has_quotes = true;
+                    at += found + 2;
+                }
+                Some(found) => break at + found,
+            }
+        };
+        let field = Field {
+            bytes: &record[1..end.max(1)],
+            is_quoted: true,
+            has_quotes: has_quotes.then_some(quote),
+        };
+        // Anything between the quote and the delimiter is not part of the field.
+        let behind = record.get(end + 1..).unwrap_or_default();
+        let next = memchr::memchr(self.delimiter, behind);
+        (field, next.map(|next| &behind[next + 1..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CSV: Dialect = Dialect {
+        delimiter: b',',
+        quote: Some(b'"'),
+    };
+
+    fn values(record: &str, places: &[usize]) -> Vec<Option<String>> {
+        let mut values = vec![None; places.len()];
+        CSV.fields(record.as_bytes(), places, |number, field| {
+            let mut scratch = Vec::new();
+            values[number] = field
+                .map(|field| String::from_utf8(field.value(&mut scratch).to_vec()).expect("text"));
+        });
+        values
+    }
+
+    #[test]
+    fn fields_with_and_without_quotes() {
+        let record = r#"a,"b,""c""",,"d
+e",f"#;
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            values(record, &[0, 1, 2, 3, 4, 5]),
+            [
+                some("a"),
+                some("b,\"c\""),
+                some(""),
+                some("d\ne"),
+                some("f"),
+                None
+            ]
+        );
+        assert_eq!(values(record, &[1, 4]), [some("b,\"c\""), some("f")]);
+        assert_eq!(values("", &[0, 1]), [some(""), None]);
+        assert_eq!(values("\"", &[0]), [some("")]);
+        assert_eq!(values("a,", &[0, 1, 2]), [some("a"), some(""), None]);
+    }
+}

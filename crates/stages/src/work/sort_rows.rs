@@ -1,0 +1,299 @@
+//! `sort_rows`: a partition of rows in memory, by key, encoded into files.
+//!
+//! The blocks of a partition hold whole rows of any length. Each becomes an entry, a number;
+//! sorted entries tell the order of the rows, which an encoder takes one after another. What all
+//! keys of the partition begin with is left out of the entries: addresses and paths differ only
+//! behind it. Rows are counted by their hashes as they leave.
+//!
+//! A partition becomes one file, or several of about the same number of rows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tonnage_pipeline::{
+    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts,
+};
+use tonnage_tables::RowShape;
+
+use crate::boundaries::prefix;
+use crate::extent::Extent;
+use crate::ports::{BLOCKS, PARTITIONS};
+use crate::totals::{Total, Totals};
+use crate::work::entries::{ENTRY_BYTES, Scale, common_beginning, order, place};
+
+/// Rows are prefetched so many ahead.
+const AHEAD: usize = 12;
+/// One row in so many is sampled to choose the bits of keys.
+const SAMPLE_STRIDE: usize = 64;
+
+/// Encodes rows into files.
+pub trait RowEncoding: fmt::Debug + Send + Sync {
+    /// An encoder for a worker.
+    fn encoder(&self) -> Box<dyn RowEncoder>;
+
+    /// Memory that an encoder needs.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// Encodes the rows of one file after another.
+pub trait RowEncoder {
+    /// Adds a row to the file.
+    ///
+    /// # Errors
+    /// Why it cannot be encoded, or what the file says.
+    fn push(&mut self, row: &[u8], file: &mut FileBlocks<'_>) -> Result<(), StageError>;
+
+    /// Ends the file; the next row begins another.
+    ///
+    /// # Errors
+    /// Why it cannot be encoded, or what the file says.
+    fn finish(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError>;
+}
+
+/// A partition that is sorted in one go.
+#[derive(Clone, Debug)]
+pub struct RowUnit {
+    /// Where it is read from.
+    pub extent: Arc<Extent>,
+    /// Number of its first file.
+    pub first_file: usize,
+    /// How many files it becomes.
+    pub files: usize,
+}
+
+/// Sorts partitions of rows.
+#[derive(Clone, Debug)]
+pub struct SortRows {
+    /// Partitions by number.
+    pub units: Arc<Vec<RowUnit>>,
+    /// Where the keys are.
+    pub shape: RowShape,
+    /// Whether of rows with equal keys only the first is kept.
+    pub is_unique: bool,
+    /// How rows become files.
+    pub encoding: Arc<dyn RowEncoding>,
+    /// The most rows in a partition.
+    pub most_rows: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Devices of the output; files alternate between them.
+    pub lanes: usize,
+    /// Output blocks of its own.
+    pub buffers: usize,
+    /// Size of each.
+    pub buffer_bytes: usize,
+    /// Counts the rows that were sorted, in 0, and those that were left out, in 1.
+    pub totals: Arc<Totals>,
+}
+
+impl StageSpec for SortRows {
+    fn kind(&self) -> &'static str {
+        "sort_rows"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "units": self.units.len(),
+            "files": self.units.iter().map(|unit| unit.files).sum::<usize>(),
+            "is_unique": self.is_unique,
+            "buffers": self.buffers,
+            "buffer_bytes": self.buffer_bytes,
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        Some(PARTITIONS)
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(BLOCKS)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn inbox_bytes(&self) -> usize {
+        1 // One partition may wait; memory allows no more.
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        let worker = self.most_rows * ENTRY_BYTES + self.encoding.memory_bytes();
+        MemoryNeed {
+            buffers: self.buffers,
+            buffer_bytes: self.buffer_bytes,
+            private_bytes: self.workers * worker,
+        }
+    }
+
+    fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(RowSorter {
+            sort: self.clone(),
+            encoder: self.encoding.encoder(),
+            entries: Vec::with_capacity(self.most_rows),
+            buckets: Vec::with_capacity(self.most_rows),
+        }))
+    }
+}
+
+struct RowSorter {
+    sort: SortRows,
+    encoder: Box<dyn RowEncoder>,
+    entries: Vec<u64>,
+    buckets: Vec<u64>,
+}
+
+impl Stage for RowSorter {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        let units = Arc::clone(&self.sort.units);
+        while let Some(buffer) = ports.receive()? {
+            let unit = &units[buffer.number];
+            let skip = self.index(&buffer, &unit.extent)?;
+            if !unit.extent.in_order {
+                let (slot, shape) = (buffer.slot(), self.sort.shape);
+                let key = |entry: u64| &shape.key(&slot[place(entry)..])[skip..];
+                order(&mut self.entries, &mut self.buckets, &key);
+            }
+            self.encode(&buffer, unit, ports)?;
+            ports.add_moved(unit.extent.len(), self.entries.len());
+        }
+        Ok(())
+    }
+}
+
+impl RowSorter {
+    /// Makes an entry for each row of the buffer; gives how many bytes all keys begin with.
+    fn index(&mut self, buffer: &Buffer, extent: &Extent) -> Result<usize, StageError> {
+        let (slot, shape) = (buffer.slot(), self.sort.shape);
+        self.entries.clear();
+        for payload in extent.places() {
+            let (mut at, end) = (payload.start, payload.end);
+            while at < end {
+                self.entries.push(at as u64);
+                let bytes = RowShape::row_bytes(&slot[at..end]).filter(|&bytes| bytes > 0);
+                at += bytes.ok_or_else(damaged)?;
+            }
+            if at != end {
+                return Err(damaged().into());
+            }
+        }
+        let key = |entry: u64| shape.key(&slot[place(entry)..]);
+        let skip = common_beginning(self.entries.iter().map(|&entry| key(entry)));
+        let prefix_of = |entry: u64| prefix(&key(entry)[skip..]);
+        let sampled = self.entries.iter().step_by(SAMPLE_STRIDE);
+        let scale = Scale::about(sampled.map(|&entry| prefix_of(entry)));
+        for entry in &mut self.entries {
+            *entry = scale.entry(prefix_of(*entry), place(*entry));
+        }
+        Ok(skip)
+    }
+
+    /// Encodes the rows in the entries' order.
+    fn encode(
+        &mut self,
+        buffer: &Buffer,
+        unit: &RowUnit,
+        ports: &mut WorkerPorts,
+    ) -> Result<(), StageError> {
+        let (slot, shape, lanes) = (buffer.slot(), self.sort.shape, self.sort.lanes);
+        let row = |entry: u64| {
+            let at = place(entry);
+            let bytes = RowShape::row_bytes(&slot[at..]).unwrap_or_default();
+            &slot[at..at + bytes]
+        };
+        let (mut sorted, mut left_out) = (Total::default(), Total::default());
+        let mut last: Option<&[u8]> = None;
+        let count = self.entries.len();
+        for part in 0..unit.files {
+            let number = unit.first_file + part;
+            let mut file = FileBlocks::new(number, number % lanes, ports);
+            let range = count * part / unit.files..count * (part + 1) / unit.files;
+            for at in range {
+                if let Some(&next) = self.entries.get(at + AHEAD) {
+                    let next = place(next);
+                    buffer.prefetch(next..(next + 64).min(slot.len()));
+                }
+                let row = row(self.entries[at]);
+                sorted.count_row(row);
+                if self.sort.is_unique {
+                    let key = shape.order_of(shape.key(row));
+                    if last.replace(key) == Some(key) {
+                        left_out.count_row(row);
+                        continue;
+                    }
+                }
+                self.encoder.push(row, &mut file)?;
+            }
+            self.encoder.finish(&mut file)?;
+            file.end()?;
+        }
+        self.sort.totals.add(0, &sorted);
+        self.sort.totals.add(1, &left_out);
+        Ok(())
+    }
+}
+
+fn damaged() -> Failure {
+    Failure::new("a block in scratch has no whole rows: a device or memory is corrupting data")
+}
+
+/// The blocks of a file of unknown length.
+pub struct FileBlocks<'a> {
+    number: usize,
+    lane: usize,
+    offset: u64,
+    block: Option<Buffer>,
+    ports: &'a mut WorkerPorts,
+}
+
+impl<'a> FileBlocks<'a> {
+    fn new(number: usize, lane: usize, ports: &'a mut WorkerPorts) -> Self {
+        Self {
+            number,
+            lane,
+            offset: 0,
+            block: None,
+            ports,
+        }
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn append(&mut self, mut bytes: &[u8]) -> Result<(), StageError> {
+        while !bytes.is_empty() {
+            let mut block = match self.block.take() {
+                Some(block) if block.room() > 0 => block,
+                full => self.next(full)?,
+            };
+            let (now, later) = bytes.split_at(bytes.len().min(block.room()));
+            block.append(now);
+            bytes = later;
+            self.block = Some(block);
+        }
+        Ok(())
+    }
+
+    /// Sends the full block, if any; gives the next.
+    fn next(&mut self, full: Option<Buffer>) -> Result<Buffer, StageError> {
+        if let Some(full) = full {
+            self.offset += full.len as u64;
+            self.ports.send(full)?;
+        }
+        let mut block = self.ports.buffer()?;
+        (block.number, block.lane, block.offset) = (self.number, self.lane, self.offset);
+        Ok(block)
+    }
+
+    /// Sends the last block, of no bytes if the file has none.
+    fn end(mut self) -> Result<(), StageError> {
+        let mut last = match self.block.take() {
+            Some(block) => block,
+            None => self.next(None)?,
+        };
+        last.is_last = true;
+        self.ports.send(last)
+    }
+}

@@ -1,0 +1,187 @@
+//! A column of a batch, opened for copying values row by row.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    BinaryViewType, ByteArrayType, ByteViewType, GenericBinaryType, GenericStringType,
+    StringViewType,
+};
+use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, OffsetSizeTrait};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+
+/// How values of a type lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// So many bytes each.
+    Fixed(usize),
+    /// A bit each.
+    Bits,
+    /// Any number of bytes each.
+    Bytes,
+    /// Lists, structs and maps.
+    Nested,
+    /// Null in every row.
+    Null,
+}
+
+impl Shape {
+    /// The shape of a type, or `None` if rows cannot hold it. A dictionary has its values' shape.
+    pub fn of(data_type: &DataType) -> Option<Self> {
+        use DataType as T;
+        Some(match data_type {
+            T::Null => Self::Null,
+            T::Boolean => Self::Bits,
+            T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Binary | T::LargeBinary | T::BinaryView => {
+                Self::Bytes
+            }
+            T::FixedSizeBinary(width) => Self::Fixed(usize::try_from(*width).ok()?),
+            T::Dictionary(_, values) => match Self::of(values)? {
+                Self::Nested | Self::Null => return None,
+                shape => shape,
+            },
+            T::List(item) | T::LargeList(item) | T::FixedSizeList(item, _) | T::Map(item, _) => {
+                Self::of(item.data_type()).map(|_| Self::Nested)?
+            }
+            T::Struct(fields) => {
+                for field in fields {
+                    Self::of(field.data_type())?;
+                }
+                Self::Nested
+            }
+            other => Self::Fixed(other.primitive_width()?),
+        })
+    }
+}
+
+/// The values of a column. Null rows have values, too, of no meaning.
+#[derive(Debug)]
+pub struct Column {
+    /// Which rows are null; `None` if none is.
+    pub nulls: Option<NullBuffer>,
+    /// The values.
+    pub values: Values,
+}
+
+/// Values by shape.
+#[derive(Debug)]
+pub enum Values {
+    /// Of a width, end to end.
+    Fixed(usize, Buffer),
+    /// Bits.
+    Bits(BooleanBuffer),
+    /// Bytes with 32-bit offsets.
+    Bytes(OffsetBuffer<i32>, Buffer),
+    /// Bytes with 64-bit offsets.
+    LargeBytes(OffsetBuffer<i64>, Buffer),
+    /// Views of bytes.
+    Views(ScalarBuffer<u128>, Vec<Buffer>),
+    /// Lists, structs and maps.
+    Nested(ArrayRef),
+    /// Nulls.
+    Null,
+}
+
+impl Column {
+    /// Opens a column whose type has a [`Shape`]; dictionaries are decoded before.
+    pub fn open(array: &ArrayRef) -> Self {
+        use DataType as T;
+        let nulls = array
+            .nulls()
+            .filter(|nulls| nulls.null_count() > 0)
+            .cloned();
+        let values = match array.data_type() {
+            T::Null => Values::Null,
+            T::Boolean => Values::Bits(array.as_boolean().values().clone()),
+            T::Utf8 => bytes::<GenericStringType<i32>>(array.as_bytes()),
+            T::Binary => bytes::<GenericBinaryType<i32>>(array.as_bytes()),
+            T::LargeUtf8 => large_bytes::<GenericStringType<i64>>(array.as_bytes()),
+            T::LargeBinary => large_bytes::<GenericBinaryType<i64>>(array.as_bytes()),
+            T::Utf8View => views::<StringViewType>(array.as_byte_view()),
+            T::BinaryView => views::<BinaryViewType>(array.as_byte_view()),
+            other => match Shape::of(other) {
+                Some(Shape::Fixed(width)) => {
+                    let data = array.to_data();
+                    let from = data.offset() * width;
+                    let all = &data.buffers()[0];
+                    Values::Fixed(width, all.slice_with_length(from, data.len() * width))
+                }
+                _ => Values::Nested(array.clone()),
+            },
+        };
+        Self { nulls, values }
+    }
+
+    /// Whether the row is null.
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+}
+
+fn bytes<T: ByteArrayType<Offset = i32>>(array: &GenericByteArray<T>) -> Values {
+    Values::Bytes(array.offsets().clone(), array.values().clone())
+}
+
+fn large_bytes<T: ByteArrayType<Offset = i64>>(array: &GenericByteArray<T>) -> Values {
+    Values::LargeBytes(array.offsets().clone(), array.values().clone())
+}
+
+fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Values {
+    Values::Views(array.views().clone(), array.data_buffers().to_vec())
+}
+
+/// Any values of bytes.
+pub trait ByteValues {
+    /// The bytes of a row.
+    fn get(&self, row: usize) -> &[u8];
+}
+
+/// Bytes with offsets.
+pub struct Offsets<'a, O: OffsetSizeTrait>(pub &'a OffsetBuffer<O>, pub &'a [u8]);
+
+impl<O: OffsetSizeTrait> ByteValues for Offsets<'_, O> {
+    #[inline]
+    fn get(&self, row: usize) -> &[u8] {
+        &self.1[self.0[row].as_usize()..self.0[row + 1].as_usize()]
+    }
+}
+
+/// Bytes with views: the length in the first 4 bytes; short values follow, long ones are in a
+/// buffer.
+pub struct Viewed<'a>(pub &'a ScalarBuffer<u128>, pub &'a [Buffer]);
+
+impl ByteValues for Viewed<'_> {
+    #[inline]
+    fn get(&self, row: usize) -> &[u8] {
+        let view = &self.0.inner().as_slice()[16 * row..][..16];
+        let number =
+            |at: usize| u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]);
+        let len = number(0) as usize;
+        if len <= 12 {
+            return &view[4..4 + len];
+        }
+        &self.1[number(8) as usize].as_slice()[number(12) as usize..][..len]
+    }
+}
+
+/// Calls `$body` with `$values` as [`ByteValues`] of the column's own kind.
+macro_rules! with_bytes {
+    ($column:expr, $values:ident => $body:expr) => {
+        match $column {
+            $crate::column::Values::Bytes(offsets, data) => {
+                let $values = $crate::column::Offsets(offsets, data);
+                $body
+            }
+            $crate::column::Values::LargeBytes(offsets, data) => {
+                let $values = $crate::column::Offsets(offsets, data);
+                $body
+            }
+            $crate::column::Values::Views(views, buffers) => {
+                let $values = $crate::column::Viewed(views, buffers);
+                $body
+            }
+            _ => unreachable!("the layout knows these values as bytes"),
+        }
+    };
+}
+pub(crate) use with_bytes;

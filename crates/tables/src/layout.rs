@@ -1,0 +1,185 @@
+//! How the rows of a table lie in memory: which columns are in the key, and what is behind it.
+
+use arrow_schema::{Schema, SchemaRef};
+
+use crate::column::Shape;
+use crate::error::TableError;
+use crate::key::KeyField;
+use crate::order::ColumnOrder;
+
+/// Bytes of a row's length, and of its key's.
+pub const LENGTH_BYTES: usize = 4;
+
+/// A column that is stored behind the key.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueField {
+    /// Place of the column in the table.
+    pub column: usize,
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// Where the key of a row is: all that sorting needs to know of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowShape {
+    /// The length of each key, unless they differ.
+    pub key_bytes: Option<usize>,
+    /// Whether each key ends with its row's number, so that equal keys keep their order.
+    pub is_numbered: bool,
+}
+
+/// How rows lie in memory.
+#[derive(Clone, Debug)]
+pub struct RowLayout {
+    schema: SchemaRef,
+    shape: RowShape,
+    pub(crate) keys: Vec<KeyField>,
+    /// Values of fixed size, then the others.
+    pub(crate) values: Vec<ValueField>,
+    pub(crate) null_bytes: usize,
+    pub(crate) fixed_bytes: usize,
+}
+
+/// Bytes of a row's number at the end of its key.
+pub(crate) const NUMBER_BYTES: usize = 8;
+
+impl RowLayout {
+    /// Rows of `schema`, ordered by `order`; by their numbers, too, if the order is stable.
+    ///
+    /// # Errors
+    /// A column that is missing, that has no order, or that rows cannot hold.
+    pub fn new(
+        schema: &SchemaRef,
+        order: &[ColumnOrder],
+        is_stable: bool,
+    ) -> Result<Self, TableError> {
+        let key = |column: &ColumnOrder| {
+            let place = place_of(schema, &column.name)?;
+            KeyField::new(
+                place,
+                &column.name,
+                schema.field(place).data_type(),
+                column.descending,
+                column.nulls_first,
+            )
+        };
+        let keys: Vec<KeyField> = order.iter().map(key).collect::<Result<_, _>>()?;
+        let in_key = |place: usize| keys.iter().any(|key| key.column == place && key.is_exact());
+        let mut values = Vec::new();
+        for (column, field) in schema.fields().iter().enumerate() {
+            let shape = Shape::of(field.data_type()).ok_or_else(|| TableError::Unsupported {
+                name: field.name().clone(),
+                data_type: field.data_type().clone(),
+            })?;
+            if !in_key(column) {
+                values.push(ValueField { column, shape });
+            }
+        }
+        values.sort_by_key(|value| fixed_bytes(value.shape).is_none());
+        let key_bytes: Option<usize> = keys.iter().map(KeyField::fixed_bytes).sum();
+        let fixed = values.iter().filter_map(|value| fixed_bytes(value.shape));
+        Ok(Self {
+            fixed_bytes: fixed.sum(),
+            null_bytes: values.len().div_ceil(8),
+            shape: RowShape::new(key_bytes, is_stable),
+            schema: schema.clone(),
+            keys,
+            values,
+        })
+    }
+
+    /// The table's columns.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Where the keys of rows are.
+    #[inline]
+    #[must_use]
+    pub fn shape(&self) -> RowShape {
+        self.shape
+    }
+}
+
+impl RowShape {
+    /// Keys of this length, if all have one, and behind each its row's number if `is_numbered`.
+    #[must_use]
+    pub fn new(key_bytes: Option<usize>, is_numbered: bool) -> Self {
+        let number_bytes = if is_numbered { NUMBER_BYTES } else { 0 };
+        Self {
+            key_bytes: key_bytes.map(|bytes| bytes + number_bytes),
+            is_numbered,
+        }
+    }
+
+    /// Bytes before the key.
+    #[inline]
+    #[must_use]
+    pub fn key_offset(self) -> usize {
+        match self.key_bytes {
+            Some(_) => LENGTH_BYTES,
+            None => 2 * LENGTH_BYTES,
+        }
+    }
+
+    /// The length of the row that begins `bytes`, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn row_bytes(bytes: &[u8]) -> Option<usize> {
+        let length = bytes.first_chunk::<LENGTH_BYTES>()?;
+        Some(u32::from_le_bytes(*length) as usize)
+    }
+
+    /// The key of a row.
+    #[inline]
+    #[must_use]
+    pub fn key(self, row: &[u8]) -> &[u8] {
+        let bytes = match self.key_bytes {
+            Some(bytes) => bytes,
+            None => Self::row_bytes(&row[LENGTH_BYTES..]).unwrap_or_default(),
+        };
+        &row[self.key_offset()..][..bytes]
+    }
+
+    /// What is behind the key of a row.
+    #[inline]
+    #[must_use]
+    pub fn behind_key(self, row: &[u8]) -> &[u8] {
+        &row[self.key_offset() + self.key(row).len()..]
+    }
+
+    /// The part of a key that tells its order from others': without the row's number.
+    #[inline]
+    #[must_use]
+    pub fn order_of(self, key: &[u8]) -> &[u8] {
+        match self.is_numbered {
+            true => &key[..key.len() - NUMBER_BYTES],
+            false => key,
+        }
+    }
+}
+
+/// Bytes of a value behind the key, unless they differ.
+pub(crate) fn fixed_bytes(shape: Shape) -> Option<usize> {
+    match shape {
+        Shape::Fixed(width) => Some(width),
+        Shape::Bits => Some(1),
+        Shape::Null => Some(0),
+        Shape::Bytes | Shape::Nested => None,
+    }
+}
+
+fn place_of(schema: &Schema, name: &str) -> Result<usize, TableError> {
+    schema.index_of(name).map_err(|_| {
+        let known: Vec<&str> = schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        TableError::NoColumn {
+            name: name.to_owned(),
+            known: known.join(", "),
+        }
+    })
+}
