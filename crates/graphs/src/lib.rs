@@ -7,6 +7,7 @@
 //!   map_reduce   from_host -> write | read -> to_host    the passes, with functions of the host between
 //!   reduce       retrieve -> lend    chunks of files and objects, which the host reduces
 //!   objects      object storage as input and output; upload: read -> write
+//!   tables       read -> partition_rows -> write | read -> sort_rows -> write    rows of any types
 //!   benches      disk      pass one with its work replaced, or cut off
 //!                cpu       the work of each pass, without disks
 //!                net       generate -> send -> receive -> discard
@@ -30,6 +31,7 @@ mod output;
 pub mod phases;
 pub mod reduce;
 pub mod sort;
+pub mod tables;
 
 pub use memory_plan::{Plan, Shape};
 pub use output::atomic_output::AtomicOutput;

@@ -24,6 +24,19 @@ def sort_lines(record: RunRecord) -> list[str]:
     return [output, *_run_lines(record, f"{rate} sorted" if rate else "no time")]
 
 
+def table_lines(record: RunRecord) -> list[str]:
+    written = record.written_bytes or 0
+    left_out = record.records - (record.written_records or 0)
+    output = (
+        f"{record.records} rows, {formatting.size(record.bytes)} read, "
+        f"{formatting.size(written)} written"
+    )
+    if left_out:
+        output += f"; {left_out} rows with equal keys left out"
+    rate = formatting.rate(record.bytes / record.seconds) if record.seconds else None
+    return [output, *_run_lines(record, f"{rate} read" if rate else "no time")]
+
+
 def mapreduce_lines(record: RunRecord) -> list[str]:
     sent, written = record.shuffled_bytes or 0, record.written_bytes or 0
     output = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from tonnage.base.records.base import decode
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.io import read_regular
 from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, refuse_without_ray
-from tonnage.cli.options.files import command_line
+from tonnage.cli.options.files import bytes_in, command_line
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import (
@@ -23,16 +24,49 @@ from tonnage.cli.options.types import (
     Option,
     RecordBytes,
     Scratch,
+    Size,
     parse_layout,
 )
 from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
-from tonnage.cli.output.run_record import print_record_json, sort_lines
+from tonnage.cli.output.run_record import print_record_json, sort_lines, table_lines
 from tonnage.cli.run.cluster import cluster_run, run_on_cluster
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
     from tonnage.base.records import RunRecord
     from tonnage.run.sort.local import Layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What a table is sorted by, and what becomes of its rows."""
+
+    by: Annotated[
+        str | None,
+        Option("COLUMNS", "Columns to sort a table by: COLUMN, -COLUMN, COLUMN:nulls-first."),
+    ] = None
+    stable: Annotated[
+        bool, typer.Option("--stable", help="Keep the order of rows with equal keys.")
+    ] = False
+    unique: Annotated[
+        bool, typer.Option("--unique", help="Keep one row of those with equal keys.")
+    ] = False
+    columns: Annotated[str | None, Option("A,B,...", "Columns to keep. Default: all.")] = None
+    input_format: Annotated[
+        str, Option("FORMAT", "parquet, csv, tsv, lines, or auto (inferred from the file name).")
+    ] = "auto"
+    file_size: Annotated[int, Size("Bytes of rows in a file of the output, at most about.")] = (
+        default("1GiB")
+    )
+
+    def refuse_without_by(self) -> None:
+        for flag, given in (
+            ("--stable", self.stable),
+            ("--unique", self.unique),
+            ("--columns", self.columns is not None),
+        ):
+            if given:
+                raise core.UsageError(f"{flag} is for tables; specify --by, too")
 
 
 def run_sort(
@@ -51,6 +85,7 @@ def run_sort(
         ),
     ],
     scratch: Scratch,
+    table: TableOptions,
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",
     memory: Memory = default("1GiB"),
@@ -62,17 +97,29 @@ def run_sort(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Sort fixed-length records by key, in two passes (each record is read and written twice).
+    """Sort tables by columns (--by), or fixed-length records by key, in two passes.
+
+    Tables are Parquet, CSV or TSV files with the same columns, or lines of text (--by line). A
+    minus before a column is descending order; nulls come last, or first with COLUMN:nulls-first.
+    -0.0 equals 0.0, and NaN is above all numbers. Tables are sorted on one machine's disks.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
 
     The output consists of files part-00000, part-00001, ... in key order, and a manifest,
-    _tonnage.json. Records with equal keys may come out in any order. Inputs are not changed.
+    _tonnage.json. Records with equal keys may come out in any order, unless --stable. Inputs are
+    not changed.
 
     Examples:
+        tonnage run sort events --by user,-ts --output sorted --scratch /mnt/tmp
+        tonnage run sort a.csv b.csv --by -value --unique --output out --scratch tmp
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
     """
+    if table.by is not None:
+        record = _sort_table(inputs, output, scratch, table, memory, options)
+        print_record_json(record) if as_json else print("\n".join(table_lines(record)))
+        return
+    table.refuse_without_by()
     layout = parse_layout(record_bytes, key)
     refuse_unknown("--durability", [options.durability], DURABILITIES)
     options.refuse_without_cluster()
@@ -160,3 +207,48 @@ def _sort_here(
             on_progress=progress,
         )
     return done.record
+
+
+def _sort_table(
+    inputs: list[str],
+    output: list[str],
+    scratch: list[Path],
+    table: TableOptions,
+    memory: int,
+    options: ShuffleOptions,
+) -> RunRecord:
+    from tonnage.measure.trial import environment
+    from tonnage.measure.trial.trial import utc_now
+    from tonnage.run.sort.tables import TableOrder, sort_table
+
+    if options.cluster is not None:
+        raise core.UsageError("--by is for one machine; leave --cluster out")
+    options.refuse_without_cluster()
+    read, written = locations(inputs), locations(output)
+    if read.urls or written.urls:
+        raise core.UsageError("--by sorts files on disks, not objects; use paths")
+    refuse_job_paths(read.paths, written.paths, scratch)
+    began_at = utc_now()
+    used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
+    captured = environment.capture(path for path in used if path.exists())
+    assert table.by is not None
+    order = TableOrder(
+        by=table.by,
+        stable=table.stable,
+        unique=table.unique,
+        columns=None if table.columns is None else table.columns.split(","),
+        file_bytes=table.file_size,
+        format=table.input_format,
+    )
+    with core.Progress("sorting", bytes_in(read.paths)) as progress:
+        return sort_table(
+            read.paths,
+            written.paths,
+            scratch,
+            order=order,
+            memory_bytes=memory,
+            environment=captured,
+            began_at=began_at,
+            command=command_line(),
+            on_progress=progress,
+        )

@@ -1,0 +1,318 @@
+//! What a sort needs of a format: rows of its files, and files of rows.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use parquet::basic::Compression;
+use serde::Deserialize;
+use tonnage_formats::parquet::{FileWriter, Output};
+use tonnage_formats::text::{Dialect, FieldKey, FieldKind, TextKeys};
+use tonnage_stages::extent::Extent;
+use tonnage_stages::sink::RowSample;
+use tonnage_stages::work::{RowEncoding, RowSource};
+use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
+
+use crate::error::{JobError, setting_error};
+use crate::inputs::Input;
+use crate::tables::parquet_files::ParquetFiles;
+use crate::tables::parquet_rows::{ParquetRows, Table};
+use crate::tables::text_files::TextFiles;
+use crate::tables::text_rows::{TextFormat, TextRows};
+
+/// A format, and what the rows of its files are sorted by.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FormatConfig {
+    /// Parquet.
+    Parquet {
+        /// The order.
+        order: Vec<ColumnOrder>,
+        /// The columns to keep, in this order; all by default.
+        #[serde(default)]
+        columns: Option<Vec<String>>,
+    },
+    /// Lines, or records of fields, which are kept as they are.
+    Text {
+        /// What it is sorted by.
+        keys: Vec<FieldConfig>,
+        /// The byte between fields.
+        delimiter: u8,
+        /// The byte around a field, if it may have quotes.
+        quote: Option<u8>,
+        /// What each file begins with, and what is passed over in each input; empty if there is no
+        /// header.
+        header: String,
+        /// How names of files end.
+        suffix: String,
+    },
+}
+
+/// A field of the key of text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldConfig {
+    place: Option<usize>,
+    kind: FieldKindConfig,
+    descending: bool,
+    nulls_first: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FieldKindConfig {
+    Bytes,
+    Integer,
+    Float,
+}
+
+/// Rows, and what is read for each of their splits.
+pub struct SplitRows {
+    /// The rows.
+    pub rows: Arc<dyn RowSource>,
+    /// What is read.
+    pub extents: Vec<Arc<Extent>>,
+}
+
+/// The input as a format reads it, and the output as it writes it.
+pub trait TableFormat {
+    /// Where the keys of rows are.
+    fn shape(&self) -> RowShape;
+
+    /// Some splits of about so many bytes, spread evenly.
+    fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError>;
+
+    /// All splits, of at most about `split_bytes`; a row has `row_bytes` at most.
+    fn all(&self, split_bytes: usize, row_bytes: usize) -> Result<SplitRows, JobError>;
+
+    /// Memory that a worker needs to decode.
+    fn decoding_bytes(&self) -> usize;
+
+    /// About how many bytes all rows have.
+    fn rows_bytes(&self, sample: &RowSample) -> u64;
+
+    /// How many rows there are, if the files tell.
+    fn rows(&self) -> Option<u64>;
+
+    /// How rows become files, whose row groups have `group_bytes`.
+    fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding>;
+
+    /// How names of files end.
+    fn suffix(&self) -> String;
+
+    /// A file without rows.
+    fn empty_file(&self) -> Result<Vec<u8>, JobError>;
+}
+
+/// Opens the input.
+///
+/// # Errors
+/// When it cannot be read, or has no such columns.
+pub fn open(
+    config: &FormatConfig,
+    inputs: Vec<Input>,
+    is_stable: bool,
+) -> Result<Box<dyn TableFormat>, JobError> {
+    match config {
+        FormatConfig::Parquet { order, columns } => Ok(Box::new(ParquetTable::open(
+            &inputs,
+            order,
+            columns.as_deref(),
+            is_stable,
+        )?)),
+        FormatConfig::Text {
+            keys,
+            delimiter,
+            quote,
+            header,
+            suffix,
+        } => {
+            let dialect = Dialect {
+                delimiter: *delimiter,
+                quote: *quote,
+            };
+            let keys = keys.iter().map(|key| FieldKey {
+                place: key.place,
+                kind: match key.kind {
+                    FieldKindConfig::Bytes => FieldKind::Bytes,
+                    FieldKindConfig::Integer => FieldKind::Integer,
+                    FieldKindConfig::Float => FieldKind::Float,
+                },
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            });
+            let format = TextFormat {
+                keys: TextKeys::new(dialect, keys.collect()),
+                quote: *quote,
+                has_header: !header.is_empty(),
+                is_stable,
+            };
+            Ok(Box::new(TextTable {
+                inputs,
+                format,
+                header: header.clone().into_bytes(),
+                suffix: suffix.clone(),
+            }))
+        }
+    }
+}
+
+struct ParquetTable {
+    table: Arc<Table>,
+    layout: Arc<RowLayout>,
+    output: Arc<Output>,
+}
+
+impl ParquetTable {
+    fn open(
+        inputs: &[Input],
+        order: &[ColumnOrder],
+        columns: Option<&[String]>,
+        is_stable: bool,
+    ) -> Result<Self, JobError> {
+        let table = Table::open(inputs)?;
+        let schema = projected(table.schema(), columns)?;
+        let layout = RowLayout::new(&schema, order, is_stable);
+        let layout = layout.map_err(|why| setting_error("by", why.to_string()))?;
+        let sorting: Vec<(String, bool, bool)> = order
+            .iter()
+            .map(|column| (column.name.clone(), column.descending, column.nulls_first))
+            .collect();
+        let output = Output::new(&schema, Compression::SNAPPY, &sorting)
+            .map_err(|why| setting_error("output", why.to_string()))?;
+        Ok(Self {
+            table: Arc::new(table),
+            layout: Arc::new(layout),
+            output: Arc::new(output),
+        })
+    }
+}
+
+fn projected(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef, JobError> {
+    let Some(names) = columns else {
+        return Ok(Arc::clone(schema));
+    };
+    let places: Result<Vec<usize>, _> = names.iter().map(|name| schema.index_of(name)).collect();
+    let projected = places.and_then(|places| schema.project(&places));
+    Ok(Arc::new(projected.map_err(|why| {
+        setting_error("columns", why.to_string())
+    })?))
+}
+
+impl TableFormat for ParquetTable {
+    fn shape(&self) -> RowShape {
+        self.layout.shape()
+    }
+
+    fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError> {
+        let splits = self.table.sample(splits, bytes as u64)?;
+        let rows = ParquetRows::new(&self.table, &self.layout, splits);
+        Ok(SplitRows {
+            extents: rows.extents(),
+            rows: Arc::new(rows),
+        })
+    }
+
+    fn all(&self, split_bytes: usize, _row_bytes: usize) -> Result<SplitRows, JobError> {
+        let splits = self.table.splits(split_bytes as u64)?;
+        let rows = ParquetRows::new(&self.table, &self.layout, splits);
+        Ok(SplitRows {
+            extents: rows.extents(),
+            rows: Arc::new(rows),
+        })
+    }
+
+    fn decoding_bytes(&self) -> usize {
+        ParquetRows::new(&self.table, &self.layout, Vec::new()).memory_bytes()
+    }
+
+    fn rows_bytes(&self, sample: &RowSample) -> u64 {
+        scaled(sample.bytes, self.table.rows(), sample.rows)
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(self.table.rows())
+    }
+
+    fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
+        Arc::new(ParquetFiles {
+            output: Arc::clone(&self.output),
+            layout: Arc::clone(&self.layout),
+            group_bytes,
+        })
+    }
+
+    fn suffix(&self) -> String {
+        ".parquet".to_owned()
+    }
+
+    fn empty_file(&self) -> Result<Vec<u8>, JobError> {
+        let file = FileWriter::new(&self.output, Vec::new()).and_then(FileWriter::finish);
+        file.map_err(|why| JobError::failure(why.to_string()))
+    }
+}
+
+struct TextTable {
+    inputs: Vec<Input>,
+    format: TextFormat,
+    header: Vec<u8>,
+    suffix: String,
+}
+
+impl TableFormat for TextTable {
+    fn shape(&self) -> RowShape {
+        TextRows::new(&[], &self.format, 1, usize::MAX).shape()
+    }
+
+    fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError> {
+        let sample = TextRows::sample(&self.inputs, &self.format, splits, bytes);
+        Ok(SplitRows {
+            extents: sample.rows.extents(),
+            rows: Arc::new(sample),
+        })
+    }
+
+    fn all(&self, split_bytes: usize, row_bytes: usize) -> Result<SplitRows, JobError> {
+        let rows = TextRows::new(&self.inputs, &self.format, split_bytes, row_bytes);
+        Ok(SplitRows {
+            extents: rows.extents(),
+            rows: Arc::new(rows),
+        })
+    }
+
+    fn decoding_bytes(&self) -> usize {
+        TextRows::new(&[], &self.format, 1, usize::MAX).memory_bytes()
+    }
+
+    fn rows_bytes(&self, sample: &RowSample) -> u64 {
+        let bytes = self.inputs.iter().map(|input| input.bytes).sum();
+        scaled(sample.bytes, bytes, sample.read_bytes)
+    }
+
+    fn rows(&self) -> Option<u64> {
+        None
+    }
+
+    fn encoding(&self, _group_bytes: usize) -> Arc<dyn RowEncoding> {
+        Arc::new(TextFiles {
+            shape: self.shape(),
+            is_whole_record: self.format.keys.is_whole_record(),
+            header: self.header.clone(),
+        })
+    }
+
+    fn suffix(&self) -> String {
+        self.suffix.clone()
+    }
+
+    fn empty_file(&self) -> Result<Vec<u8>, JobError> {
+        Ok(self.header.clone())
+    }
+}
+
+/// `bytes`, if there is `whole` of what is `part` in a sample.
+fn scaled(bytes: u64, whole: u64, part: u64) -> u64 {
+    match part {
+        0 => 0,
+        part => (u128::from(bytes) * u128::from(whole) / u128::from(part)) as u64,
+    }
+}

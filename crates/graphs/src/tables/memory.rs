@@ -1,0 +1,153 @@
+//! Divides a memory budget among the stages of a table sort.
+//!
+//! Pass one holds splits that are read and decoded, and an open block for each worker and
+//! partition. Pass two holds whole partitions: one each worker sorts, and one that each device
+//! reads; in addition entries, a row group that is being encoded, and blocks of output.
+
+use serde::Serialize;
+
+use crate::error::{JobError, setting_error};
+
+const ALIGNMENT: usize = 4096;
+/// Blocks: as long as a device likes, and the shortest.
+const BLOCK_BYTES: [usize; 2] = [256 << 10, 16 << 10];
+/// The longest split.
+const SPLIT_BYTES: usize = 16 << 20;
+/// Blocks of output.
+const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
+/// How full partitions are planned, since samples miss a little.
+const FILL: f64 = 0.7;
+/// The longest row group.
+const GROUP_BYTES: usize = 64 << 20;
+/// Entries and their copy.
+const ENTRY_BYTES: usize = 16;
+
+/// What the division depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct TableShape {
+    /// About how many bytes all rows have in memory.
+    pub rows_bytes: u64,
+    /// About how many bytes a row has.
+    pub row_bytes: usize,
+    /// The whole budget.
+    pub memory_bytes: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Devices of scratch and output.
+    pub devices: (usize, usize),
+    /// Requests under way on each device.
+    pub depth: usize,
+    /// What a worker needs to decode.
+    pub decoding_bytes: usize,
+    /// The longest split, with the alignment of its pieces.
+    pub split_span: usize,
+}
+
+/// Bytes of a split, at most about, and how many are in memory at once.
+#[must_use]
+pub fn splits(memory_bytes: usize, workers: usize) -> (usize, usize) {
+    let buffers = workers + 2;
+    let bytes = memory_bytes / 4 / buffers / ALIGNMENT * ALIGNMENT;
+    (bytes.clamp(ALIGNMENT, SPLIT_BYTES), buffers)
+}
+
+/// Sizes and numbers for both passes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TablePlan {
+    /// Memory for each pass.
+    pub memory_bytes: usize,
+    /// Threads.
+    pub workers: usize,
+    /// The longest split.
+    pub split_bytes: usize,
+    /// Splits in memory at once.
+    pub split_buffers: usize,
+    /// Blocks of partitions.
+    pub block_bytes: usize,
+    /// Blocks on their way to scratch.
+    pub spare_blocks: usize,
+    /// Partitions to aim for.
+    pub partitions: usize,
+    /// Partitions in memory at once in pass two.
+    pub slots: usize,
+    /// The largest partition that fits.
+    pub slot_bytes: usize,
+    /// The most rows in a partition.
+    pub most_rows: usize,
+    /// Bytes of a row group.
+    pub group_bytes: usize,
+    /// Blocks of output files.
+    pub output_block_bytes: usize,
+    /// How many.
+    pub output_blocks: usize,
+}
+
+impl TablePlan {
+    /// Divides the memory.
+    ///
+    /// # Errors
+    /// When it is too small.
+    pub fn new(shape: &TableShape) -> Result<Self, JobError> {
+        let TableShape {
+            rows_bytes,
+            row_bytes,
+            memory_bytes,
+            workers,
+            devices: (scratches, outputs),
+            depth,
+            decoding_bytes,
+            split_span,
+        } = *shape;
+        let align = |bytes: usize| bytes / ALIGNMENT * ALIGNMENT;
+        let (_, split_buffers) = splits(memory_bytes, workers);
+        let output_block_bytes =
+            align(memory_bytes / 16 / (workers + 2 * outputs)).clamp(ALIGNMENT, OUTPUT_BLOCK_BYTES);
+        let output_blocks = (workers + outputs * depth)
+            .min(memory_bytes / 16 / output_block_bytes)
+            .max(workers + outputs);
+        let slots = workers + scratches;
+        let group_bytes = (memory_bytes / 16 / workers).min(GROUP_BYTES);
+        let encoding = workers * 2 * group_bytes;
+        let room = memory_bytes
+            .saturating_sub(output_blocks * output_block_bytes + encoding)
+            .max(ALIGNMENT);
+        // Rows shorter than on average have more entries.
+        let per_byte = slots as f64 + (2 * workers * ENTRY_BYTES) as f64 / row_bytes.max(16) as f64;
+        let slot_bytes = align((room as f64 / per_byte) as usize).min(u32::MAX as usize);
+        let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
+        let open =
+            memory_bytes.saturating_sub(split_buffers * split_span + workers * decoding_bytes) / 2;
+        let most = open / (workers * BLOCK_BYTES[1]).max(1);
+        let needed = usize::try_from(rows_bytes.div_ceil(fits)).unwrap_or(usize::MAX);
+        let partitions = needed.max(2 * workers).min(most);
+        if most == 0 || slot_bytes <= ALIGNMENT {
+            return Err(setting_error(
+                "memory",
+                format!(
+                    "{memory_bytes} bytes are not enough: decoding alone takes {} bytes; use more",
+                    workers * decoding_bytes + split_buffers * split_span
+                ),
+            ));
+        }
+        let block_bytes =
+            align(open / (workers * partitions)).clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
+        let spare_blocks = (scratches * 4 * depth)
+            .min(open / block_bytes)
+            .max(scratches);
+        Ok(Self {
+            memory_bytes,
+            workers,
+            split_bytes: split_span,
+            split_buffers,
+            block_bytes,
+            spare_blocks,
+            partitions,
+            slots,
+            slot_bytes,
+            most_rows: slot_bytes / row_bytes.max(16) * 2,
+            group_bytes,
+            output_block_bytes,
+            output_blocks,
+        })
+    }
+}

@@ -1,0 +1,10 @@
+//! The sort of tables on one machine: rows of any types, by keys of any columns.
+
+mod format;
+mod memory;
+mod parquet_files;
+mod parquet_rows;
+mod spilled_rows;
+pub mod table_sort;
+mod text_files;
+mod text_rows;

@@ -1,0 +1,46 @@
+"""The order of a sort: columns, each ascending or descending, its nulls first or last."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tonnage.base import core
+
+NULLS_FIRST, NULLS_LAST = ":nulls-first", ":nulls-last"
+
+
+@dataclass(frozen=True)
+class ColumnOrder:
+    """One column of an order."""
+
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def parse_order(text: str) -> list[ColumnOrder]:
+    """Reads ``user,-ts,amount:nulls-first``; nulls come last by default.
+
+    Raises:
+        UsageError: A part is no column with an order, or a column is named twice.
+    """
+    order = [_column(part.strip()) for part in text.split(",")]
+    names = [column.name for column in order]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise core.UsageError(f"the column {twice!r} is named twice", setting="by")
+    return order
+
+
+def _column(part: str) -> ColumnOrder:
+    rest = part.removeprefix("-")
+    # A name may have a colon itself; only these words are an order.
+    name = rest.removesuffix(NULLS_FIRST).removesuffix(NULLS_LAST)
+    if not name:
+        raise core.UsageError(
+            f"{part!r} is no sort key; use COLUMN, -COLUMN (descending) or COLUMN{NULLS_FIRST}",
+            setting="by",
+        )
+    return ColumnOrder(name, part.startswith("-"), rest.endswith(NULLS_FIRST))

@@ -1,0 +1,142 @@
+"""The sort of tables on this machine, as ``crates/graphs/src/tables/table_sort.rs`` runs it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core
+from tonnage.base.core import process_usage, stage_stats
+from tonnage.base.records import Environment, RunRecord
+from tonnage.run.sort import text
+from tonnage.run.sort.order import parse_order
+
+AUTO = "auto"
+FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "lines": (".txt", ".log"),
+}
+"""Formats, and how names of their files end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOrder:
+    """What a table is sorted by, and what becomes of its rows.
+
+    ``by`` is the order, such as ``user,-ts,amount:nulls-first``: descending with a minus, nulls
+    last by default. ``stable`` keeps the order of rows with equal keys, ``unique`` only
+    the first of them (of any order, unless stable). ``columns`` are kept, in this order; all by
+    default. A file of the output has about ``file_bytes`` bytes of rows at most. ``format`` is one
+    of `FORMATS`, or told by the names of the inputs.
+    """
+
+    by: str
+    stable: bool = False
+    unique: bool = False
+    columns: Sequence[str] | None = None
+    file_bytes: int = 1 << 30
+    format: str = AUTO
+
+
+def sort_table(
+    inputs: Sequence[Path],
+    output: Sequence[Path],
+    scratch: Sequence[Path],
+    *,
+    order: TableOrder,
+    memory_bytes: int,
+    environment: Environment,
+    began_at: str,
+    command: list[str],
+    on_progress: core.OnProgress | None = None,
+) -> RunRecord:
+    """Sorts tables into files ``part-00000.parquet`` and so on in ``output``, of the same format.
+
+    Inputs are not changed. An output appears whole or not at all; scratch has no names and is gone
+    with the job, however it ends.
+
+    Args:
+        inputs: Files, or directories of files, with the same columns.
+        output: Empty directories, one for each device.
+        scratch: Directories, one for each device.
+        memory_bytes: For all buffers, what is decoded, and what is encoded.
+        began_at: When the command was given, ISO 8601.
+        on_progress: Called with bytes of the input, about.
+
+    Raises:
+        UsageError: Arguments or input cannot be used.
+        RunError: It failed while it ran.
+        KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
+    """
+    settings = {
+        "inputs": [str(path) for path in inputs],
+        "output": [str(path) for path in output],
+        "scratch": [str(path) for path in scratch],
+        "format": _format(inputs, order),
+        "stable": order.stable,
+        "unique": order.unique,
+        "file_bytes": order.file_bytes,
+        "memory_bytes": memory_bytes,
+    }
+    cpu_before = process_usage.cpu_seconds()
+    halved = None if on_progress is None else lambda done: on_progress(done // 2)
+    outcome = core.run("table_sort", settings, halved)
+    return RunRecord(
+        job="sort",
+        began_at=began_at,
+        command=command,
+        environment=environment,
+        settings=settings | {"plan": outcome["plan"]},
+        records=outcome["rows"],
+        bytes=outcome["input_bytes"],
+        checksum=outcome["checksum"],
+        seconds=outcome["seconds"],
+        cpu_seconds=process_usage.cpu_seconds() - cpu_before,
+        peak_memory_bytes=process_usage.peak_memory_bytes(),
+        repartitioned_bytes=outcome["repartitioned_bytes"],
+        shuffled_records=outcome["rows"],
+        shuffled_bytes=outcome["rows_bytes"],
+        written_records=outcome["rows"] - outcome["left_out"],
+        written_bytes=outcome["output_bytes"],
+        phases=[stage_stats.phase_record(phase) for phase in outcome["phases"]],
+    )
+
+
+def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
+    """The core's configuration of the format, and of what the rows are sorted by."""
+    columns = parse_order(order.by)
+    first = _first_file(inputs)
+    name = _by_suffix(first) if order.format == AUTO else order.format
+    if name not in FORMATS:
+        raise core.UsageError(
+            f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
+        )
+    if name == "parquet":
+        chosen = None if order.columns is None else list(order.columns)
+        return {"parquet": {"order": [each.to_json() for each in columns], "columns": chosen}}
+    if order.columns is not None:
+        raise core.UsageError("text keeps all of its columns; use Parquet", setting="columns")
+    return text.lines(columns) if name == "lines" else text.delimited(first, name, columns)
+
+
+def _first_file(inputs: Sequence[Path]) -> Path:
+    """The first file, which tells the format; what cannot be read, the core refuses."""
+    first = inputs[0]
+    if first.is_dir():
+        names = sorted(path for path in first.iterdir() if path.name[0] not in "._")
+        return next((path for path in names if path.is_file()), first)
+    return first
+
+
+def _by_suffix(file: Path) -> str:
+    suffix = file.suffix.lower()
+    for name, suffixes in FORMATS.items():
+        if suffix in suffixes:
+            return name
+    raise core.UsageError(
+        f"the format of {file} cannot be inferred from its name; specify one of "
+        f"{', '.join(FORMATS)}",
+        setting="input_format",
+    )

@@ -1,0 +1,122 @@
+"""Text that is sorted as it is: lines, and records of CSV files.
+
+Only the fields of the key are looked at; what each is compared as (a whole number, a number, or
+bytes) is inferred from the first MiB of the first file, or told.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from tonnage.base import core
+from tonnage.run.sort.order import ColumnOrder
+
+FieldKind = Literal["bytes", "integer", "float"]
+LINE = "line"
+"""The name of a line's only column."""
+BEGINNING_BYTES = 1 << 20
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def lines(order: Sequence[ColumnOrder]) -> dict[str, Any]:
+    """Whole lines, by their bytes.
+
+    Raises:
+        UsageError: Another column than ``line``.
+    """
+    for column in order:
+        if column.name != LINE:
+            raise core.UsageError(
+                f"lines have one column, {LINE!r}, not {column.name!r}", setting="by"
+            )
+    return _text([_key(column, None, "bytes") for column in order], "\n", None, "", ".txt")
+
+
+def delimited(
+    first: Path,
+    name: str,
+    order: Sequence[ColumnOrder],
+    kinds: Mapping[str, FieldKind] | None = None,
+) -> dict[str, Any]:
+    """Records of ``csv`` or ``tsv`` files, whose first record names the columns.
+
+    Args:
+        first: The first file.
+        kinds: What columns are compared as, by name, where it is not to be inferred.
+
+    Raises:
+        UsageError: There is no such column, or the file is not of this format.
+    """
+    delimiter = DELIMITERS[name]
+    with first.open("rb") as file:
+        beginning = file.read(BEGINNING_BYTES)
+    header = _header(first, beginning)
+    names = next(csv.reader([header.decode("utf-8-sig", "replace")], delimiter=delimiter), [])
+    inferred = _inferred(first, beginning, delimiter) | dict(kinds or {})
+    keys = []
+    for column in order:
+        if names.count(column.name) != 1:
+            raise core.UsageError(
+                f"there is no column {column.name!r}; the columns are {', '.join(names)}"
+                if column.name not in names
+                else f"several columns are named {column.name!r}",
+                setting="by",
+            )
+        kind = inferred.get(column.name, "bytes")
+        keys.append(_key(column, names.index(column.name), kind))
+    return _text(keys, delimiter, '"', header.decode("utf-8", "replace"), f".{name}")
+
+
+def _text(
+    keys: list[dict[str, Any]], delimiter: str, quote: str | None, header: str, suffix: str
+) -> dict[str, Any]:
+    return {
+        "text": {
+            "keys": keys,
+            "delimiter": ord(delimiter),
+            "quote": None if quote is None else ord(quote),
+            "header": header,
+            "suffix": suffix,
+        }
+    }
+
+
+def _key(column: ColumnOrder, place: int | None, kind: FieldKind) -> dict[str, Any]:
+    return {
+        "place": place,
+        "kind": kind,
+        "descending": column.descending,
+        "nulls_first": column.nulls_first,
+    }
+
+
+def _header(first: Path, beginning: bytes) -> bytes:
+    line, end, _ = beginning.partition(b"\n")
+    if not end or b"\0" in line:
+        raise core.UsageError(f"input {first}: its first line names no columns")
+    return line + end
+
+
+def _inferred(first: Path, beginning: bytes, delimiter: str) -> dict[str, FieldKind]:
+    """What each column is compared as, by the types that PyArrow infers."""
+    whole = beginning[: beginning.rfind(b"\n") + 1]
+    try:
+        table = pa_csv.read_csv(
+            io.BytesIO(whole),
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=len(whole) + 1),
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        )
+    except pa.ArrowInvalid as why:
+        raise core.UsageError(f"input {first}: {why}") from why
+    kinds: dict[str, FieldKind] = {}
+    for field in table.schema:
+        if pa.types.is_integer(field.type):
+            kinds[field.name] = "integer"
+        elif pa.types.is_floating(field.type):
+            kinds[field.name] = "float"
+    return kinds

@@ -1,0 +1,354 @@
+"""`run sort --by`: any table comes out whole, in the order of its columns, within its memory.
+
+The model sorts rows as Python does, by what the values mean; PyArrow's order is compared where it
+defines one.
+"""
+
+import functools
+import math
+import random
+import string
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.cli.command import Tonnage
+from support.stores.disk import disk_dir
+from tonnage.base import core
+from tonnage.base.records import RunRecord
+from tonnage.measure.trial import environment
+from tonnage.run.sort.tables import TableOrder, sort_table
+
+MIB = 1 << 20
+TEXTS = st.text("ab\0\x01ä𝄞", max_size=20)
+KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "int8": (pa.int8(), st.integers(-128, 127)),
+    "int64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "uint64": (pa.uint64(), st.integers(0, 2**64 - 1)),
+    "float64": (pa.float64(), st.floats() | st.sampled_from([0.0, -0.0])),
+    "float32": (pa.float32(), st.floats(width=32)),
+    "boolean": (pa.bool_(), st.booleans()),
+    "string": (pa.string(), TEXTS),
+    "large_string": (pa.large_string(), TEXTS),
+    "binary": (pa.binary(), st.binary(max_size=20)),
+    "fixed_binary": (pa.binary(4), st.binary(min_size=4, max_size=4)),
+    "decimal": (pa.decimal128(20, 3), st.decimals(-(10**16), 10**16, places=3)),
+    "date": (pa.date32(), st.dates()),
+    "microseconds": (
+        pa.timestamp("us", "UTC"),
+        st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),
+    ),
+    "nanoseconds": (pa.timestamp("ns"), st.integers(-(2**62), 2**62)),
+    "duration": (pa.duration("ms"), st.timedeltas(timedelta(-9999), timedelta(9999)).map(
+        lambda each: each - timedelta(microseconds=each.microseconds % 1000)
+    )),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), TEXTS),
+}  # fmt: skip
+CARRIED: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "list": (pa.list_(pa.int32()), st.lists(st.none() | st.integers(-9, 9), max_size=4)),
+    "struct": (
+        pa.struct([("a", pa.int64()), ("b", pa.string())]),
+        st.fixed_dictionaries({"a": st.none() | st.integers(0, 9), "b": st.none() | TEXTS}),
+    ),
+    "map": (
+        pa.map_(pa.string(), pa.float64()),
+        st.dictionaries(st.sampled_from("xyz"), st.floats(0, 9), max_size=3).map(
+            lambda each: list(each.items())
+        ),
+    ),
+}
+
+
+def sorted_table(
+    disk: Path, inputs: list[Path], order: TableOrder, memory: int = 64 * MIB
+) -> tuple[RunRecord, pa.Table]:
+    """Sorts without the command's start; gives the record, and the output as one table."""
+    output, scratch = disk / "out", disk / "scratch"
+    record = sort_table(
+        inputs,
+        [output],
+        [scratch],
+        order=order,
+        memory_bytes=memory,
+        environment=environment.capture([disk]),
+        began_at="now",
+        command=["test"],
+    )
+    assert list(scratch.iterdir()) == []
+    parts = sorted(output.glob("part-*.parquet"))
+    return record, pa.concat_tables([pq.read_table(part) for part in parts])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[pa.Table, str, list[tuple[str, bool, bool]]]:
+    """A table, its order as text, and as columns, each descending or not, nulls first or not."""
+    keys = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3))
+    others = draw(st.lists(st.sampled_from(sorted(KINDS | CARRIED)), max_size=3))
+    rows = draw(st.integers(0, 40))
+    columns, order = {}, []
+    for place, kind in enumerate([*keys, *others]):
+        data_type, values = (KINDS | CARRIED)[kind]
+        cells = draw(st.lists(st.none() | values, min_size=rows, max_size=rows))
+        name = f"{kind}_{place}"
+        columns[name] = pa.array(cells, data_type)
+        if place < len(keys):
+            order.append((name, draw(st.booleans()), draw(st.booleans())))
+    text = ",".join(
+        ("-" if descending else "") + name + (":nulls-first" if nulls_first else "")
+        for name, descending, nulls_first in order
+    )
+    return pa.table(columns), text, order
+
+
+def compared(one: Any, other: Any) -> int:
+    """NaN above all numbers, and one zero."""
+    nan_one, nan_other = (isinstance(each, float) and math.isnan(each) for each in (one, other))
+    if nan_one or nan_other:
+        return nan_one - nan_other
+    if isinstance(one, str):
+        one, other = one.encode(), other.encode()
+    return int(one > other) - int(one < other)
+
+
+def by_order(order: list[tuple[str, bool, bool]]) -> Any:
+    def compare(one: dict[str, Any], other: dict[str, Any]) -> int:
+        for name, descending, nulls_first in order:
+            a, b = one[name], other[name]
+            if a is None or b is None:
+                came = (a is None) - (b is None)
+                came = -came if nulls_first else came
+            else:
+                came = -compared(a, b) if descending else compared(a, b)
+            if came:
+                return came
+        return 0
+
+    return functools.cmp_to_key(compare)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows whose values compare: nanoseconds as numbers."""
+    columns = {
+        name: column.cast(pa.int64()) if column.type == pa.timestamp("ns") else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns).to_pylist()  # type: ignore[no-any-return]
+
+
+@settings(max_examples=40)
+@given(tables(), st.booleans(), st.integers(1, 3), st.integers(1, 20))
+def test_any_table_is_sorted_as_its_values_are(
+    drawn: tuple[pa.Table, str, list[tuple[str, bool, bool]]],
+    stable: bool,
+    files: int,
+    group_rows: int,
+) -> None:
+    table, by, order = drawn
+    with disk_dir() as disk:
+        source = disk / "in"
+        source.mkdir()
+        each = -(-table.num_rows // files)
+        for number in range(files):
+            part = table.slice(number * each, each)
+            pq.write_table(part, source / f"{number}.parquet", row_group_size=group_rows)
+        record, got = sorted_table(disk, [source], TableOrder(by=by, stable=stable))
+        assert record.records == record.written_records == table.num_rows
+        assert got.schema.equals(table.schema)
+        expected = sorted(rows_of(table), key=by_order(order))
+        found = rows_of(got)
+        if stable:
+            assert repr(found) == repr(expected)
+        else:
+            key = by_order(order)
+            assert all(key(one) == key(other) for one, other in zip(found, expected, strict=True))
+            assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def events(rows: int, seed: int = 1) -> pa.Table:
+    """Users, a few of which have most rows, times, amounts with nulls, and payloads."""
+    rng = random.Random(seed)
+    users = [f"user-{int(rng.paretovariate(0.8)) % 5000}" for _ in range(rows)]
+    letters = string.ascii_letters
+    return pa.table(
+        {
+            "user": users,
+            "ts": pa.array(rng.choices(range(10**9), k=rows), pa.timestamp("us")),
+            "amount": [None if rng.random() < 0.1 else rng.gauss(100, 30) for _ in range(rows)],
+            "payload": [rng.choice(letters) * rng.randrange(96) for _ in range(rows)],
+        }
+    )
+
+
+def test_what_is_larger_than_memory_goes_through_scratch(tmp_path: Path) -> None:
+    with disk_dir() as disk:
+        table = events(300_000)
+        pq.write_table(table, disk / "in.parquet", row_group_size=50_000)
+        order = TableOrder(by="user,-ts", stable=True)
+        record, got = sorted_table(disk, [disk / "in.parquet"], order, 12 * MIB)
+        keys = [("user", "ascending"), ("ts", "descending")]
+        expected = table.take(pc.sort_indices(table, sort_keys=keys))
+        assert got.select(["user", "ts"]).equals(expected.select(["user", "ts"]))
+        assert record.shuffled_bytes is not None and record.shuffled_bytes > 12 * MIB
+        plan = record.settings["plan"]
+        assert plan["partitions"] > 4
+        metadata = pq.ParquetFile(next(iter(sorted((disk / "out").glob("part-*"))))).metadata
+        columns = metadata.row_group(0).sorting_columns
+        assert [(each.column_index, each.descending) for each in columns] == [(0, False), (1, True)]
+
+
+def test_one_value_in_most_rows_is_no_trouble() -> None:
+    with disk_dir() as disk:
+        rows = 200_000
+        table = pa.table(
+            {
+                "k": [7] * (rows - 100) + list(range(100)),
+                "v": [string.ascii_letters] * rows,
+            }
+        )
+        pq.write_table(table, disk / "in.parquet", row_group_size=20_000)
+        record, got = sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"), 8 * MIB)
+        assert got["k"].to_pylist() == sorted(table["k"].to_pylist())
+        assert record.written_records == rows
+
+
+def test_of_equal_keys_the_first_stays() -> None:
+    with disk_dir() as disk:
+        table = pa.table({"k": [3, 1, 3, 2, 1, None, None], "v": list("abcdefg")})
+        pq.write_table(table, disk / "in.parquet")
+        order = TableOrder(by="k", stable=True, unique=True, columns=["v", "k"])
+        record, got = sorted_table(disk, [disk / "in.parquet"], order)
+        assert got.to_pydict() == {"v": ["b", "d", "a", "f"], "k": [1, 2, 3, None]}
+        assert (record.records, record.written_records) == (7, 4)
+
+
+def test_files_have_about_the_bytes_that_are_asked_for() -> None:
+    with disk_dir() as disk:
+        pq.write_table(events(50_000), disk / "in.parquet")
+        order = TableOrder(by="user", file_bytes=MIB)
+        record, got = sorted_table(disk, [disk / "in.parquet"], order)
+        assert got["user"].to_pylist() == sorted(got["user"].to_pylist())
+        sizes = [part.stat().st_size for part in (disk / "out").glob("part-*")]
+        assert len(sizes) > 4
+        assert record.written_bytes == sum(sizes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "nosuch"], '--by: there is no column "nosuch"; the columns are k, v'),
+        (["--by", "k,,v"], "--by: '' is no sort key"),
+        (["--by", "k,-k"], "--by: the column 'k' is named twice"),
+        (["--by", "v"], '--by: the column "v" cannot be a sort key'),
+        (["--by", "k", "--columns", "v"], '--by: there is no column "k"'),
+        (["--by", "k", "--columns", "k,x"], "--columns: "),
+        (["--unique"], "--unique is for tables; specify --by, too"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(
+    tonnage: Tonnage, arguments: list[str], message: str
+) -> None:
+    with disk_dir() as disk:
+        table = pa.table({"k": [2, 1], "v": [[1], [2]]})
+        pq.write_table(table, disk / "in.parquet")
+        out = ["--output", str(disk / "out"), "--scratch", str(disk / "tmp")]
+        ended = tonnage.run("run", "sort", str(disk / "in.parquet"), *out, *arguments)
+        assert ended.returncode == 2
+        assert message in ended.stderr
+        assert not (disk / "out").exists()
+
+
+def test_files_that_are_no_tables_are_named() -> None:
+    with disk_dir() as disk:
+        (disk / "in.parquet").write_bytes(b"a,b\n1,2\n")
+        with pytest.raises(core.UsageError, match=r"in\.parquet: "):
+            sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"))
+        pq.write_table(pa.table({"k": [1]}), disk / "one.parquet")
+        pq.write_table(pa.table({"j": [1]}), disk / "two.parquet")
+        inputs = [disk / "one.parquet", disk / "two.parquet"]
+        with pytest.raises(core.UsageError, match=r'two\.parquet: it has no column "k"'):
+            sorted_table(disk, inputs, TableOrder(by="k"))
+
+
+def test_the_command_says_what_it_did(tonnage: Tonnage) -> None:
+    with disk_dir() as disk:
+        pq.write_table(events(1000), disk / "in.parquet")
+        out = ["--output", str(disk / "out"), "--scratch", str(disk / "tmp")]
+        ended = tonnage.run("run", "sort", str(disk / "in.parquet"), "--by", "user,-ts", *out)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.startswith("1000 rows, ")
+        names = sorted(path.name for path in (disk / "out").iterdir())
+        assert names[0] == "_tonnage.json" and names[1] == "part-00000.parquet"
+
+
+LINES = st.lists(st.binary(max_size=30).map(lambda each: each.replace(b"\n", b"")), max_size=60)
+
+
+@settings(max_examples=30)
+@given(LINES, st.booleans(), st.integers(1, 3))
+def test_lines_are_sorted_by_their_bytes(
+    lines: list[bytes], ends_with_newline: bool, files: int
+) -> None:
+    with disk_dir() as disk:
+        source = disk / "in"
+        source.mkdir()
+        each = -(-len(lines) // files) or 1
+        found = []
+        for number in range(files):
+            part = lines[number * each : (number + 1) * each]
+            text = b"\n".join(part) + (b"\n" if ends_with_newline and part else b"")
+            (source / f"{number}.txt").write_bytes(text)
+            ended = text.removesuffix(b"\n")
+            found += ended.split(b"\n") if text else []
+        output = disk / "out"
+        order = TableOrder(by="line")
+        record = sort_table(
+            [source],
+            [output],
+            [disk / "scratch"],
+            order=order,
+            memory_bytes=16 * MIB,
+            environment=environment.capture([disk]),
+            began_at="now",
+            command=["test"],
+        )
+        assert record.records == len(found)
+        got = b"".join(path.read_bytes() for path in sorted(output.glob("part-*.txt")))
+        assert got == b"".join(line + b"\n" for line in sorted(found))
+
+
+def test_csv_is_sorted_by_numbers_and_keeps_its_records() -> None:
+    with disk_dir() as disk:
+        rng = random.Random(3)
+        rows = [
+            f'{rng.gauss(0, 1e6)!r},"a ""quoted"" value\nof two lines, {number}",x\n'
+            for number in range(20_000)
+        ]
+        rows[7] = ",empty,y\n"
+        header = "value,text,rest\n"
+        half = len(rows) // 2
+        (disk / "a.csv").write_text(header + "".join(rows[:half]))
+        (disk / "b.csv").write_text(header + "".join(rows[half:]))
+        record = sort_table(
+            [disk / "a.csv", disk / "b.csv"],
+            [disk / "out"],
+            [disk / "scratch"],
+            order=TableOrder(by="-value:nulls-first"),
+            memory_bytes=12 * MIB,
+            environment=environment.capture([disk]),
+            began_at="now",
+            command=["test"],
+        )
+        assert record.records == len(rows)
+        parts = [path.read_text() for path in sorted((disk / "out").glob("part-*.csv"))]
+        assert all(part.startswith(header) for part in parts)
+        got = "".join(part.removeprefix(header) for part in parts)
+        others = [row for row in rows if row != rows[7]]
+        others.sort(key=lambda row: float(row.split(",")[0]), reverse=True)
+        assert got == rows[7] + "".join(others)
