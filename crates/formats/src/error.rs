@@ -15,7 +15,7 @@ pub enum FormatError {
     #[error("{0}")]
     Damaged(String),
     /// More memory is needed than there is.
-    #[error("{what} needs {needs} bytes of memory at once, and may have {has}; use more --memory")]
+    #[error("{what} needs {needs} bytes of memory at once, and may have {has}; use more memory")]
     Memory {
         /// What needs it.
         what: String,

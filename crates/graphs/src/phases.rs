@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tonnage_disk::Mode;
 use tonnage_pipeline::{Arena, Graph, RunHandle, RunOptions, RunReport, run};
+use tonnage_stages::disk::modes::DiskModes;
 
 use crate::error::{JobError, usage_error};
 
@@ -64,6 +65,26 @@ impl Watch {
             handle: handle.clone(),
             epoch: std::time::Instant::now(),
         }
+    }
+
+    /// Runs one phase within `memory` to its end, and notes how its disks were used.
+    ///
+    /// # Errors
+    /// The report of the run.
+    pub fn run_on_disks(
+        &self,
+        name: &str,
+        graph: &Graph,
+        memory: &Arc<Arena>,
+        modes: &[&Arc<DiskModes>],
+    ) -> Result<Phase, JobError> {
+        let mut phase = self.run(name, graph, memory, None)?;
+        for mode in modes.iter().flat_map(|modes| modes.distinct()) {
+            if !phase.disk_modes.contains(&mode) {
+                phase.disk_modes.push(mode);
+            }
+        }
+        Ok(phase)
     }
 
     /// Runs one phase within `memory`, for at most `duration`.

@@ -144,17 +144,6 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// Bytes of the values so far.
-    pub fn bytes(&self) -> usize {
-        match &self.values {
-            Built::Fixed(_, values) => values.len(),
-            Built::Bits(bits) => bits.len() / 8,
-            Built::Bytes(offsets, data) => data.len() + 8 * offsets.len(),
-            Built::Nested(nested) => nested.bytes(),
-            Built::Null => 0,
-        }
-    }
-
     /// The column, and an empty builder for the next.
     ///
     /// # Errors
@@ -249,7 +238,6 @@ pub struct NestedBuilder {
     data_type: DataType,
     rows: usize,
     items: Items,
-    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -306,13 +294,7 @@ impl NestedBuilder {
             data_type: data_type.clone(),
             rows: 0,
             items,
-            bytes: 0,
         }
-    }
-
-    /// Bytes that were pushed.
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Adds a row that is null.
@@ -330,7 +312,6 @@ impl NestedBuilder {
     /// # Errors
     /// When the bytes are none.
     pub fn push(&mut self, value: &[u8]) -> Result<(), TableError> {
-        self.bytes += value.len();
         let mut left = Remaining(value);
         left.take(1)?; // no nulls
         self.push_rows(1, &mut left)?;

@@ -63,12 +63,6 @@ impl RowReader {
         self.rows
     }
 
-    /// Bytes of values so far.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.columns.iter().map(ColumnBuilder::bytes).sum()
-    }
-
     /// The batch of all rows so far; the next begins empty.
     ///
     /// # Errors

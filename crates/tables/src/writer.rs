@@ -59,24 +59,6 @@ impl<'a> Rows<'a> {
         let pairs = self.starts.iter().zip(ends);
         pairs.map(move |(&start, &end)| &bytes[start as usize..end as usize])
     }
-
-    /// All rows, end to end.
-    #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 impl RowWriter {

@@ -249,6 +249,8 @@ def test_files_have_about_the_bytes_that_are_asked_for() -> None:
         (["--by", "k", "--columns", "v"], '--by: there is no column "k"'),
         (["--by", "k", "--columns", "k,x"], "--columns: "),
         (["--unique"], "--unique is for tables; specify --by, too"),
+        (["--file-size", "1MB"], "--file-size is for tables; specify --by, too"),
+        (["--by", "k", "--key", "2:4"], "--record-bytes, --key and --faults are for records"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(
@@ -352,3 +354,13 @@ def test_csv_is_sorted_by_numbers_and_keeps_its_records() -> None:
         others = [row for row in rows if row != rows[7]]
         others.sort(key=lambda row: float(row.split(",")[0]), reverse=True)
         assert got == rows[7] + "".join(others)
+
+
+def test_csv_files_with_other_columns_are_named_and_nothing_is_written() -> None:
+    with disk_dir() as disk:
+        (disk / "a.csv").write_text("k,v\n2,x\n1,y\n")
+        (disk / "b.csv").write_text("v,k\nz,3\n")
+        message = r'b\.csv: its first line is not "k,v", that of the first input'
+        with pytest.raises(core.UsageError, match=message):
+            sorted_table(disk, [disk / "a.csv", disk / "b.csv"], TableOrder(by="k"))
+        assert not (disk / "out").exists()

@@ -84,14 +84,11 @@ impl Output {
 pub struct RowGroupEncoder {
     output: Arc<Output>,
     columns: Vec<ArrowColumnWriter>,
-    rows: usize,
 }
 
 /// A row group in memory.
 pub struct EncodedRowGroup {
     columns: Vec<ArrowColumnChunk>,
-    /// Its rows.
-    pub rows: usize,
 }
 
 impl RowGroupEncoder {
@@ -101,7 +98,6 @@ impl RowGroupEncoder {
         Self {
             output: Arc::clone(output),
             columns: Vec::new(),
-            rows: 0,
         }
     }
 
@@ -113,7 +109,6 @@ impl RowGroupEncoder {
         if self.columns.is_empty() {
             self.columns = self.choose(batch)?;
         }
-        self.rows += batch.num_rows();
         let mut columns = self.columns.iter_mut();
         for (field, array) in self.output.schema.fields().iter().zip(batch.columns()) {
             for leaf in compute_leaves(field, array)? {
@@ -124,15 +119,6 @@ impl RowGroupEncoder {
         Ok(())
     }
 
-    /// Bytes in memory so far.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.columns
-            .iter()
-            .map(ArrowColumnWriter::memory_size)
-            .sum()
-    }
-
     /// Ends the row group.
     ///
     /// # Errors
@@ -141,7 +127,6 @@ impl RowGroupEncoder {
         let columns = self.columns.into_iter().map(ArrowColumnWriter::close);
         Ok(EncodedRowGroup {
             columns: columns.collect::<Result<_, _>>()?,
-            rows: self.rows,
         })
     }
 
@@ -212,12 +197,6 @@ impl<W: Write + Send> FileWriter<W> {
     pub fn written(&mut self) -> Result<&mut W, FormatError> {
         self.writer.flush()?;
         Ok(self.writer.inner_mut())
-    }
-
-    /// Bytes written so far.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.writer.bytes_written()
     }
 
     /// Writes the footer; gives back what was written to.

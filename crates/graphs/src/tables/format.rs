@@ -17,7 +17,7 @@ use crate::inputs::Input;
 use crate::tables::parquet_files::ParquetFiles;
 use crate::tables::parquet_rows::{ParquetRows, Table};
 use crate::tables::text_files::TextFiles;
-use crate::tables::text_rows::{TextFormat, TextRows};
+use crate::tables::text_rows::{TextFormat, TextRows, check_headers};
 
 /// A format, and what the rows of its files are sorted by.
 #[derive(Clone, Debug, Deserialize)]
@@ -126,6 +126,7 @@ pub fn open(
             header,
             suffix,
         } => {
+            check_headers(&inputs, header.as_bytes())?;
             let dialect = Dialect {
                 delimiter: *delimiter,
                 quote: *quote,
@@ -143,13 +144,12 @@ pub fn open(
             let format = TextFormat {
                 keys: TextKeys::new(dialect, keys.collect()),
                 quote: *quote,
-                has_header: !header.is_empty(),
+                header: header.clone().into_bytes(),
                 is_stable,
             };
             Ok(Box::new(TextTable {
                 inputs,
                 format,
-                header: header.clone().into_bytes(),
                 suffix: suffix.clone(),
             }))
         }
@@ -254,7 +254,6 @@ impl TableFormat for ParquetTable {
 struct TextTable {
     inputs: Vec<Input>,
     format: TextFormat,
-    header: Vec<u8>,
     suffix: String,
 }
 
@@ -296,7 +295,7 @@ impl TableFormat for TextTable {
         Arc::new(TextFiles {
             shape: self.shape(),
             is_whole_record: self.format.keys.is_whole_record(),
-            header: self.header.clone(),
+            header: self.format.header.clone(),
         })
     }
 
@@ -305,7 +304,7 @@ impl TableFormat for TextTable {
     }
 
     fn empty_file(&self) -> Result<Vec<u8>, JobError> {
-        Ok(self.header.clone())
+        Ok(self.format.header.clone())
     }
 }
 

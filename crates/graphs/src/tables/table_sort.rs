@@ -475,12 +475,7 @@ impl TableSort<'_> {
         graph: &Graph,
         modes: &[&Arc<DiskModes>],
     ) -> Result<(), JobError> {
-        let mut phase = self.watch.run(name, graph, &self.memory, None)?;
-        for mode in modes.iter().flat_map(|modes| modes.distinct()) {
-            if !phase.disk_modes.contains(&mode) {
-                phase.disk_modes.push(mode);
-            }
-        }
+        let phase = self.watch.run_on_disks(name, graph, &self.memory, modes)?;
         self.phases.push(phase);
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Rows of text files: each record as it is, behind its key.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use tonnage_formats::Pieces;
@@ -9,10 +11,41 @@ use tonnage_stages::extent::{Extent, FileRef, Piece};
 use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowBuilder, RowShape};
 
+use crate::error::{JobError, usage_error};
 use crate::inputs::Input;
 
 /// Bytes of rows that are given at once, so that they stay in the cache.
 const STRIDE_BYTES: usize = 64 << 10;
+
+/// Refuses files that do not begin with the header: with other columns, or in another order, their
+/// records would get wrong names. Files without bytes have no records either.
+///
+/// # Errors
+/// The first such file.
+pub fn check_headers(inputs: &[Input], header: &[u8]) -> Result<(), JobError> {
+    let header = header.trim_ascii_end();
+    for input in inputs
+        .iter()
+        .filter(|input| input.bytes > 0 && !header.is_empty())
+    {
+        let path = input.file.name();
+        let mut begin = Vec::with_capacity(header.len() + 1);
+        let read = File::open(&path)
+            .and_then(|file| file.take(header.len() as u64 + 1).read_to_end(&mut begin));
+        read.map_err(|why| JobError::file("read", &path, &why))?;
+        let is_same = begin.starts_with(header)
+            && matches!(begin.get(header.len()), None | Some(b'\n' | b'\r'));
+        if !is_same {
+            return Err(usage_error(format!(
+                "input {}: its first line is not {:?}, that of the first input; sort files with the \
+                 same columns in the same order",
+                path.display(),
+                String::from_utf8_lossy(header)
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// Text files in splits.
 #[derive(Debug)]
@@ -22,7 +55,7 @@ pub struct TextRows {
     keys: TextKeys,
     shape: RowShape,
     quote: Option<u8>,
-    has_header: bool,
+    header: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -50,8 +83,8 @@ pub struct TextFormat {
     pub keys: TextKeys,
     /// The byte around fields that may have newlines.
     pub quote: Option<u8>,
-    /// Whether the first record of each file names the columns.
-    pub has_header: bool,
+    /// The record that each file begins with, which names the columns; empty if there is none.
+    pub header: Vec<u8>,
     /// Whether rows with equal keys keep their order.
     pub is_stable: bool,
 }
@@ -96,7 +129,7 @@ impl TextRows {
                 format.is_stable && !format.keys.is_whole_record(),
             ),
             quote: format.quote,
-            has_header: format.has_header,
+            header: format.header.clone(),
         }
     }
 
@@ -143,7 +176,7 @@ impl TextRows {
         for record in Records::new(&whole.bytes, self.quote) {
             let offset = begin + at as u64;
             at += record.len();
-            if self.has_header && offset == 0 {
+            if !self.header.is_empty() && offset == 0 {
                 continue;
             }
             let content = record.strip_suffix(b"\n").unwrap_or(record);
@@ -195,7 +228,7 @@ impl RowSource for TextSample {
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         let bytes = bytes.from(self.rows.splits[split].offset);
         let begin = match self.rows.splits[split].offset {
-            0 if !self.rows.has_header => 0,
+            0 if self.rows.header.is_empty() => 0,
             _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1),
         };
         let (mut rows, mut scratch) = (RowBuilder::new(self.rows.shape), Scratch::default());
@@ -235,7 +268,7 @@ impl RowSource for TextRows {
             let begin = why.split as u64 * file.split_bytes;
             let what = format!(
                 "{}: a record that begins behind byte {begin} has more than {} bytes, and with this \
-                 memory that is too long; use more --memory",
+                 memory that is too long; use more memory",
                 file.name, why.bytes
             );
             Failure::at(&file.file.name(), begin, what)

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
 
 
+RECORDS = (100, "0:10")
+"""The defaults of --record-bytes and --key."""
+FILE_BYTES = 1 << 30
+"""The default of --file-size."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
     """What a table is sorted by, and what becomes of its rows."""
@@ -64,6 +70,8 @@ class TableOptions:
             ("--stable", self.stable),
             ("--unique", self.unique),
             ("--columns", self.columns is not None),
+            ("--input-format", self.input_format != "auto"),
+            ("--file-size", self.file_size != FILE_BYTES),
         ):
             if given:
                 raise core.UsageError(f"{flag} is for tables; specify --by, too")
@@ -116,6 +124,10 @@ def run_sort(
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
     """
     if table.by is not None:
+        if (record_bytes, key) != RECORDS or faults is not None:
+            raise core.UsageError(
+                "--record-bytes, --key and --faults are for records, not for --by"
+            )
         record = _sort_table(inputs, output, scratch, table, memory, options)
         print_record_json(record) if as_json else print("\n".join(table_lines(record)))
         return
