@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 RECORDS = (100, "0:10")
 """The defaults of --record-bytes and --key."""
 FILE_BYTES = 1 << 30
-"""The default of --file-size."""
+"""Bytes of rows in a file of the output, without --file-size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +61,9 @@ class TableOptions:
     input_format: Annotated[
         str, Option("FORMAT", "parquet, csv, tsv, lines, or auto (inferred from the file name).")
     ] = "auto"
-    file_size: Annotated[int, Size("Bytes of rows in a file of the output, at most about.")] = (
-        default("1GiB")
-    )
+    file_size: Annotated[
+        int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
+    ] = None
 
     def refuse_without_by(self) -> None:
         for flag, given in (
@@ -71,7 +71,7 @@ class TableOptions:
             ("--unique", self.unique),
             ("--columns", self.columns is not None),
             ("--input-format", self.input_format != "auto"),
-            ("--file-size", self.file_size != FILE_BYTES),
+            ("--file-size", self.file_size is not None),
         ):
             if given:
                 raise core.UsageError(f"{flag} is for tables; specify --by, too")
@@ -249,7 +249,7 @@ def _sort_table(
         stable=table.stable,
         unique=table.unique,
         columns=None if table.columns is None else table.columns.split(","),
-        file_bytes=table.file_size,
+        file_bytes=FILE_BYTES if table.file_size is None else table.file_size,
         format=table.input_format,
     )
     with core.Progress("sorting", bytes_in(read.paths)) as progress:
