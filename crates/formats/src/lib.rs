@@ -5,8 +5,11 @@
 //! stores), and nothing here waits for a device, but for the little that tells where data is.
 
 mod error;
+mod ranges;
 mod read_at;
+mod value_bytes;
 
+pub mod arrow_ipc;
 pub mod parquet;
 pub mod text;
 

@@ -1,7 +1,8 @@
 //! Parquet files in splits: together they are the file, however small they are, and each needs
 //! only its ranges.
 
-use std::ops::Range;
+mod common;
+
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder};
@@ -9,26 +10,13 @@ use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
+use common::Memory;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use proptest::prelude::*;
 use tonnage_formats::parquet::{Decoder, FileWriter, Output, ParquetFile, RowGroupEncoder};
 use tonnage_formats::{Pieces, ReadAt};
-
-/// A file in memory.
-#[derive(Clone)]
-struct Memory(Bytes);
-
-impl ReadAt for Memory {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn read(&self, range: Range<u64>) -> std::io::Result<Bytes> {
-        Ok(self.0.slice(range.start as usize..range.end as usize))
-    }
-}
 
 fn batch(rows: usize, seed: u64, has_lists: bool) -> RecordBatch {
     let number = |row: usize| (row as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);

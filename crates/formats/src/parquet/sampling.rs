@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_cast::cast;
-use arrow_schema::DataType;
+
+use crate::value_bytes::value_bytes;
 
 /// Rows that are looked at.
 const SAMPLED_ROWS: usize = 4096;
@@ -15,7 +14,7 @@ const SAMPLED_BYTES: usize = 64 << 10;
 /// Whether most of the first values have come before, so that a dictionary pays.
 pub fn repeats(array: &ArrayRef) -> bool {
     let rows = array.len().min(SAMPLED_ROWS);
-    let Some(values) = values(&array.slice(0, rows)) else {
+    let Some(values) = value_bytes(&array.slice(0, rows)) else {
         return true; // as the writer does by itself
     };
     let mut seen = HashSet::with_capacity(rows);
@@ -30,7 +29,7 @@ pub fn repeats(array: &ArrayRef) -> bool {
 /// Whether the first values become a twentieth shorter at least.
 pub fn is_compressible(array: &ArrayRef) -> bool {
     let rows = array.len().min(SAMPLED_ROWS);
-    let Some(values) = values(&array.slice(0, rows)) else {
+    let Some(values) = value_bytes(&array.slice(0, rows)) else {
         return true;
     };
     let mut plain: Vec<u8> = values.concat();
@@ -39,22 +38,4 @@ pub fn is_compressible(array: &ArrayRef) -> bool {
         Ok(compressed) => 20 * compressed.len() <= 19 * plain.len(),
         Err(_) => true,
     }
-}
-
-/// The bytes of each value that is not null; none for types that have no plain bytes.
-fn values(array: &ArrayRef) -> Option<Vec<Vec<u8>>> {
-    let present = (0..array.len()).filter(|&row| array.is_valid(row));
-    if let Some(width) = array.data_type().primitive_width() {
-        let data = array.to_data();
-        let bytes = data.buffers()[0].as_slice();
-        let at = |row: usize| (data.offset() + row) * width;
-        return Some(
-            present
-                .map(|row| bytes[at(row)..at(row) + width].to_vec())
-                .collect(),
-        );
-    }
-    let binary = cast(array, &DataType::LargeBinary).ok()?;
-    let binary = binary.as_binary::<i64>();
-    Some(present.map(|row| binary.value(row).to_vec()).collect())
 }

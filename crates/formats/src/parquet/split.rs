@@ -15,6 +15,7 @@ use parquet::file::page_index::offset_index::PageLocation;
 
 use super::pages::{Pages, find_pages, ranges_of_pages};
 use crate::error::FormatError;
+use crate::ranges::joined;
 use crate::read_at::{ReadAt, WholeFile};
 
 /// A Parquet file, opened: what its footer says.
@@ -191,6 +192,7 @@ impl ParquetFile {
                 .filter(is_read)
                 .map(chunk)
                 .collect(),
+            0,
         );
         let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         if rows == 0 {
@@ -228,7 +230,7 @@ impl ParquetFile {
                 leaves.flat_map(|leaf| ranges_of_pages(&pages[leaf], chunk(leaf).start, &rows));
             Split {
                 row_group: number,
-                ranges: joined(ranges.collect()),
+                ranges: joined(ranges.collect(), 0),
                 rows,
                 group: group_with_pages.clone(),
                 is_whole: false,
@@ -236,17 +238,4 @@ impl ParquetFile {
         };
         Ok((0..parts).map(part).collect())
     }
-}
-
-/// Ranges in order, those that touch as one.
-fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_by_key(|range| range.start);
-    let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match joined.last_mut() {
-            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }
