@@ -1,36 +1,31 @@
-//! Rows of Parquet files.
+//! Rows of files with columns.
 
 use std::fmt;
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_cast::cast;
-use arrow_schema::SchemaRef;
-use tonnage_formats::parquet::{Decoder, ParquetFile, Projection, Split};
-use tonnage_formats::{Pieces, ReadAt};
+use arrow_schema::{FieldRef, SchemaRef};
+use tonnage_formats::Pieces;
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::extent::{Extent, FileRef, Piece};
 use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowLayout, RowShape, RowWriter};
 
-use crate::error::{JobError, usage_error};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::inputs::Input;
+use crate::tables::column_file::{ColumnFile, ColumnFormat, ColumnSplit, ProjectedFile};
 
 /// Rows that are written at once, so that they stay in the cache.
 const STRIDE_ROWS: usize = 512;
 /// Rows of a decoded batch.
 const BATCH_ROWS: usize = 8192;
-/// Memory of a page and its dictionary, decoded, at most (as most writers limit them).
-const PAGE_BYTES: u64 = 2 << 20;
 
 /// An input file that was opened.
-pub struct OpenFile {
+struct OpenFile {
     name: String,
     file: FileRef,
-    opened: ParquetFile,
-    projection: Projection,
+    opened: ProjectedFile,
     /// The number of its first row in the whole input.
     first_row: u64,
 }
@@ -42,11 +37,15 @@ pub struct Table {
 }
 
 impl Table {
-    /// Opens files.
+    /// Opens files, of which these columns are read, in this order; all by default.
     ///
     /// # Errors
-    /// A file that is not Parquet, or has other columns than the first.
-    pub fn open(inputs: &[Input]) -> Result<Self, JobError> {
+    /// A file that is not of the format, or lacks a column that the first has.
+    pub fn open(
+        format: ColumnFormat,
+        inputs: &[Input],
+        columns: Option<&[String]>,
+    ) -> Result<Self, JobError> {
         let mut files: Vec<OpenFile> = Vec::new();
         let mut schema: Option<SchemaRef> = None;
         let mut rows = 0;
@@ -56,28 +55,27 @@ impl Table {
             let FileRef::Path(path) = &input.file else {
                 return Err(refuse("tables are read from files".to_owned()));
             };
-            let opened = open(path, input.bytes).map_err(|why| refuse(why.to_string()))?;
-            let first = schema.get_or_insert_with(|| Arc::clone(opened.schema()));
-            let places: Vec<usize> = first
+            let opened = ColumnFile::open(format, path, input.bytes)
+                .map_err(|why| refuse(why.to_string()))?;
+            let wanted = match &schema {
+                Some(schema) => Arc::clone(schema),
+                None => Arc::clone(schema.insert(projected(opened.schema(), columns)?)),
+            };
+            let place = |field: &FieldRef| place_of(opened.schema(), field.name()).map_err(refuse);
+            let places: Vec<usize> = wanted
                 .fields()
                 .iter()
-                .map(|field| {
-                    opened.schema().index_of(field.name()).map_err(|_| {
-                        refuse(format!(
-                            "it has no column {:?}, as others have",
-                            field.name()
-                        ))
-                    })
-                })
+                .map(place)
                 .collect::<Result<_, _>>()?;
-            let projection = opened.projection(&places);
+            let opened = opened
+                .project(&places)
+                .map_err(|why| refuse(why.to_string()))?;
             let first_row = rows;
             rows += opened.rows();
             files.push(OpenFile {
                 name,
                 file: input.file.clone(),
                 opened,
-                projection,
                 first_row,
             });
         }
@@ -112,16 +110,12 @@ impl Table {
                 .saturating_sub(1);
             let file = &self.files[number];
             let is_known = chosen.iter().any(|chosen| {
-                let first = file.opened.first_row(&chosen.split) + file.first_row;
-                chosen.file == number
-                    && (first..first + chosen.split.rows.len() as u64).contains(&at)
+                chosen.file == number && chosen.split.rows.contains(&(at - file.first_row))
             });
             if total == 0 || is_known {
                 continue;
             }
-            let split = file
-                .opened
-                .split_at(&file.projection, at - file.first_row, most_bytes);
+            let split = file.opened.split_at(at - file.first_row, most_bytes);
             let split = split.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
             chosen.extend(split.map(|split| TableSplit {
                 file: number,
@@ -138,7 +132,7 @@ impl Table {
     pub fn splits(&self, most_bytes: u64) -> Result<Vec<TableSplit>, JobError> {
         let mut all = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
-            let splits = file.opened.splits(&file.projection, most_bytes);
+            let splits = file.opened.splits(most_bytes);
             let splits =
                 splits.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
             all.extend(splits.into_iter().map(|split| TableSplit {
@@ -150,33 +144,57 @@ impl Table {
     }
 }
 
-fn open(path: &Path, bytes: u64) -> Result<ParquetFile, tonnage_formats::FormatError> {
-    let file: Arc<dyn ReadAt> = Arc::new((File::open(path)?, bytes));
-    ParquetFile::open(file)
+/// The columns with these names, in this order; all by default.
+fn projected(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef, JobError> {
+    let Some(names) = columns else {
+        return Ok(Arc::clone(schema));
+    };
+    if let Some((_, twice)) = (1..)
+        .zip(names)
+        .find(|(next, name)| names[*next..].contains(name))
+    {
+        return Err(setting_error(
+            "columns",
+            format!("the column {twice:?} is named twice"),
+        ));
+    }
+    let places: Result<Vec<usize>, _> = names.iter().map(|name| schema.index_of(name)).collect();
+    let projected = places.and_then(|places| schema.project(&places));
+    Ok(Arc::new(projected.map_err(|why| {
+        setting_error("columns", why.to_string())
+    })?))
+}
+
+/// Where the only column with this name is.
+fn place_of(schema: &SchemaRef, name: &str) -> Result<usize, String> {
+    let mut places = (0..schema.fields().len()).filter(|&place| schema.field(place).name() == name);
+    match (places.next(), places.next()) {
+        (Some(place), None) => Ok(place),
+        (None, _) => Err(format!("it has no column {name:?}, as others have")),
+        (Some(_), Some(_)) => Err(format!("several columns are named {name:?}")),
+    }
 }
 
 /// Some rows of a file.
-#[derive(Clone, Debug)]
 pub struct TableSplit {
     file: usize,
-    /// Which.
-    pub split: Split,
+    split: ColumnSplit,
 }
 
 /// Makes rows of splits of a table.
-pub struct ParquetRows {
+pub struct ColumnRows {
     table: Arc<Table>,
     layout: Arc<RowLayout>,
     splits: Vec<TableSplit>,
 }
 
-impl fmt::Debug for ParquetRows {
+impl fmt::Debug for ColumnRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} splits of Parquet files", self.splits.len())
+        write!(f, "{} splits of files with columns", self.splits.len())
     }
 }
 
-impl ParquetRows {
+impl ColumnRows {
     /// Rows of these splits.
     pub fn new(table: &Arc<Table>, layout: &Arc<RowLayout>, splits: Vec<TableSplit>) -> Self {
         Self {
@@ -221,29 +239,26 @@ impl ParquetRows {
     }
 }
 
-impl RowSource for ParquetRows {
+impl RowSource for ColumnRows {
     fn shape(&self) -> RowShape {
         self.layout.shape()
     }
 
     fn memory_bytes(&self) -> usize {
-        let pages = self
-            .table
-            .files
-            .iter()
-            .map(|file| file.opened.decoded_bytes(PAGE_BYTES));
-        pages.max().unwrap_or(0) as usize
+        let splits = self.splits.iter();
+        let bytes = splits.map(|split| split.split.decoded_bytes).max();
+        usize::try_from(bytes.unwrap_or(0)).unwrap_or(usize::MAX)
     }
 
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         let TableSplit { file, split } = &self.splits[split];
         let file = &self.table.files[*file];
         let fail = |why: String| Failure::at(&file.file.name(), 0, format!("{}: {why}", file.name));
-        let decoder = Decoder::new(split, &file.projection, bytes, BATCH_ROWS);
-        let decoder = decoder.map_err(|why| fail(why.to_string()))?;
+        let batches = split.decode(bytes, BATCH_ROWS);
+        let batches = batches.map_err(|why| fail(why.to_string()))?;
         let mut writer = RowWriter::new(&self.layout);
-        let mut number = file.first_row + file.opened.first_row(split);
-        for batch in decoder {
+        let mut number = file.first_row + split.rows.start;
+        for batch in batches {
             let batch = batch.map_err(|why| fail(why.to_string()))?;
             let batch = self.arranged(&batch).map_err(fail)?;
             writer.open(&batch).map_err(|why| fail(why.to_string()))?;

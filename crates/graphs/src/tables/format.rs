@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
-use parquet::basic::Compression;
+use ::parquet::basic::Compression;
 use serde::Deserialize;
-use tonnage_formats::parquet::{FileWriter, Output};
+use tonnage_formats::parquet::Output;
 use tonnage_formats::text::{Dialect, FieldKey, FieldKind, TextKeys};
+use tonnage_formats::{arrow_ipc, parquet};
 use tonnage_stages::extent::Extent;
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::work::{RowEncoding, RowSource};
@@ -14,8 +14,10 @@ use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
 
 use crate::error::{JobError, setting_error};
 use crate::inputs::Input;
+use crate::tables::arrow_files::ArrowFiles;
+use crate::tables::column_file::ColumnFormat;
+use crate::tables::column_rows::{ColumnRows, Table, TableSplit};
 use crate::tables::parquet_files::ParquetFiles;
-use crate::tables::parquet_rows::{ParquetRows, Table};
 use crate::tables::text_files::TextFiles;
 use crate::tables::text_rows::{TextFormat, TextRows, check_headers};
 
@@ -23,8 +25,12 @@ use crate::tables::text_rows::{TextFormat, TextRows, check_headers};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FormatConfig {
-    /// Parquet.
-    Parquet {
+    /// Columns.
+    Columns {
+        /// The format of the input.
+        input: ColumnFormat,
+        /// The format of the output.
+        output: ColumnFormat,
         /// The order.
         order: Vec<ColumnOrder>,
         /// The columns to keep, in this order; all by default.
@@ -84,9 +90,6 @@ pub trait TableFormat {
     /// All splits, of at most about `split_bytes`; a row has `row_bytes` at most.
     fn all(&self, split_bytes: usize, row_bytes: usize) -> Result<SplitRows, JobError>;
 
-    /// Memory that a worker needs to decode.
-    fn decoding_bytes(&self) -> usize;
-
     /// About how many bytes all rows have.
     fn rows_bytes(&self, sample: &RowSample) -> u64;
 
@@ -113,12 +116,17 @@ pub fn open(
     is_stable: bool,
 ) -> Result<Box<dyn TableFormat>, JobError> {
     match config {
-        FormatConfig::Parquet { order, columns } => Ok(Box::new(ParquetTable::open(
-            &inputs,
+        FormatConfig::Columns {
+            input,
+            output,
             order,
-            columns.as_deref(),
-            is_stable,
-        )?)),
+            columns,
+        } => {
+            let table = Table::open(*input, &inputs, columns.as_deref())?;
+            Ok(Box::new(ColumnTable::new(
+                table, *output, order, is_stable,
+            )?))
+        }
         FormatConfig::Text {
             keys,
             delimiter,
@@ -156,73 +164,67 @@ pub fn open(
     }
 }
 
-struct ParquetTable {
+struct ColumnTable {
     table: Arc<Table>,
     layout: Arc<RowLayout>,
-    output: Arc<Output>,
+    output: ColumnOutput,
 }
 
-impl ParquetTable {
-    fn open(
-        inputs: &[Input],
+/// How files with columns are written.
+enum ColumnOutput {
+    Parquet(Arc<Output>),
+    Arrow,
+}
+
+impl ColumnTable {
+    fn new(
+        table: Table,
+        output: ColumnFormat,
         order: &[ColumnOrder],
-        columns: Option<&[String]>,
         is_stable: bool,
     ) -> Result<Self, JobError> {
-        let table = Table::open(inputs)?;
-        let schema = projected(table.schema(), columns)?;
-        let layout = RowLayout::new(&schema, order, is_stable);
+        let schema = table.schema();
+        let layout = RowLayout::new(schema, order, is_stable);
         let layout = layout.map_err(|why| setting_error("by", why.to_string()))?;
-        let sorting: Vec<(String, bool, bool)> = order
-            .iter()
-            .map(|column| (column.name.clone(), column.descending, column.nulls_first))
-            .collect();
-        let output = Output::new(&schema, Compression::SNAPPY, &sorting)
-            .map_err(|why| setting_error("output", why.to_string()))?;
+        let output = match output {
+            ColumnFormat::Parquet => {
+                let sorting: Vec<(String, bool, bool)> = order
+                    .iter()
+                    .map(|column| (column.name.clone(), column.descending, column.nulls_first))
+                    .collect();
+                let output = Output::new(schema, Compression::SNAPPY, &sorting)
+                    .map_err(|why| setting_error("output", why.to_string()))?;
+                ColumnOutput::Parquet(Arc::new(output))
+            }
+            ColumnFormat::Arrow => ColumnOutput::Arrow,
+        };
         Ok(Self {
             table: Arc::new(table),
             layout: Arc::new(layout),
-            output: Arc::new(output),
+            output,
         })
+    }
+
+    fn split_rows(&self, splits: Vec<TableSplit>) -> SplitRows {
+        let rows = ColumnRows::new(&self.table, &self.layout, splits);
+        SplitRows {
+            extents: rows.extents(),
+            rows: Arc::new(rows),
+        }
     }
 }
 
-fn projected(schema: &SchemaRef, columns: Option<&[String]>) -> Result<SchemaRef, JobError> {
-    let Some(names) = columns else {
-        return Ok(Arc::clone(schema));
-    };
-    let places: Result<Vec<usize>, _> = names.iter().map(|name| schema.index_of(name)).collect();
-    let projected = places.and_then(|places| schema.project(&places));
-    Ok(Arc::new(projected.map_err(|why| {
-        setting_error("columns", why.to_string())
-    })?))
-}
-
-impl TableFormat for ParquetTable {
+impl TableFormat for ColumnTable {
     fn shape(&self) -> RowShape {
         self.layout.shape()
     }
 
     fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError> {
-        let splits = self.table.sample(splits, bytes as u64)?;
-        let rows = ParquetRows::new(&self.table, &self.layout, splits);
-        Ok(SplitRows {
-            extents: rows.extents(),
-            rows: Arc::new(rows),
-        })
+        Ok(self.split_rows(self.table.sample(splits, bytes as u64)?))
     }
 
     fn all(&self, split_bytes: usize, _row_bytes: usize) -> Result<SplitRows, JobError> {
-        let splits = self.table.splits(split_bytes as u64)?;
-        let rows = ParquetRows::new(&self.table, &self.layout, splits);
-        Ok(SplitRows {
-            extents: rows.extents(),
-            rows: Arc::new(rows),
-        })
-    }
-
-    fn decoding_bytes(&self) -> usize {
-        ParquetRows::new(&self.table, &self.layout, Vec::new()).memory_bytes()
+        Ok(self.split_rows(self.table.splits(split_bytes as u64)?))
     }
 
     fn rows_bytes(&self, sample: &RowSample) -> u64 {
@@ -234,19 +236,36 @@ impl TableFormat for ParquetTable {
     }
 
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
-        Arc::new(ParquetFiles {
-            output: Arc::clone(&self.output),
-            layout: Arc::clone(&self.layout),
-            group_bytes,
-        })
+        let layout = Arc::clone(&self.layout);
+        match &self.output {
+            ColumnOutput::Parquet(output) => Arc::new(ParquetFiles {
+                output: Arc::clone(output),
+                layout,
+                group_bytes,
+            }),
+            ColumnOutput::Arrow => Arc::new(ArrowFiles {
+                layout,
+                group_bytes,
+            }),
+        }
     }
 
     fn suffix(&self) -> String {
-        ".parquet".to_owned()
+        let suffix = match self.output {
+            ColumnOutput::Parquet(_) => ".parquet",
+            ColumnOutput::Arrow => ".arrow",
+        };
+        suffix.to_owned()
     }
 
     fn empty_file(&self) -> Result<Vec<u8>, JobError> {
-        let file = FileWriter::new(&self.output, Vec::new()).and_then(FileWriter::finish);
+        let file = match &self.output {
+            ColumnOutput::Parquet(output) => {
+                parquet::FileWriter::new(output, Vec::new()).and_then(parquet::FileWriter::finish)
+            }
+            ColumnOutput::Arrow => arrow_ipc::FileWriter::new(self.layout.schema(), Vec::new())
+                .and_then(arrow_ipc::FileWriter::finish),
+        };
         file.map_err(|why| JobError::failure(why.to_string()))
     }
 }
@@ -276,10 +295,6 @@ impl TableFormat for TextTable {
             extents: rows.extents(),
             rows: Arc::new(rows),
         })
-    }
-
-    fn decoding_bytes(&self) -> usize {
-        TextRows::new(&[], &self.format, 1, usize::MAX).memory_bytes()
     }
 
     fn rows_bytes(&self, sample: &RowSample) -> u64 {

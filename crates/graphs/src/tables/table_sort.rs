@@ -231,7 +231,7 @@ impl TableSort<'_> {
             devices: (self.config.scratch.len(), self.config.output.len()),
             split_span: spans.max().unwrap_or(0),
             depth: self.config.disk.depth,
-            decoding_bytes: self.table.decoding_bytes(),
+            decoding_bytes: all.rows.memory_bytes(),
         })
     }
 

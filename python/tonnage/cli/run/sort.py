@@ -59,8 +59,11 @@ class TableOptions:
     ] = False
     columns: Annotated[str | None, Option("A,B,...", "Columns to keep. Default: all.")] = None
     input_format: Annotated[
-        str, Option("FORMAT", "parquet, csv, tsv, lines, or auto (inferred from the file name).")
+        str, Option("FORMAT", "parquet, arrow, csv, tsv, lines, or auto (by the file name).")
     ] = "auto"
+    output_format: Annotated[
+        str | None, Option("FORMAT", "parquet or arrow. Default: that of the input.")
+    ] = None
     file_size: Annotated[
         int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
     ] = None
@@ -71,6 +74,7 @@ class TableOptions:
             ("--unique", self.unique),
             ("--columns", self.columns is not None),
             ("--input-format", self.input_format != "auto"),
+            ("--output-format", self.output_format is not None),
             ("--file-size", self.file_size is not None),
         ):
             if given:
@@ -107,9 +111,10 @@ def run_sort(
 ) -> None:
     """Sort tables by columns (--by), or fixed-length records by key, in two passes.
 
-    Tables are Parquet, CSV or TSV files with the same columns, or lines of text (--by line). A
-    minus before a column is descending order; nulls come last, or first with COLUMN:nulls-first.
-    -0.0 equals 0.0, and NaN is above all numbers. Tables are sorted on one machine's disks.
+    Tables are Parquet, Arrow IPC (Feather), CSV or TSV files with the same columns, or lines of
+    text (--by line). A minus before a column is descending order; nulls come last, or first with
+    COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers. Tables are sorted on one
+    machine's disks.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
 
@@ -251,6 +256,7 @@ def _sort_table(
         columns=None if table.columns is None else table.columns.split(","),
         file_bytes=FILE_BYTES if table.file_size is None else table.file_size,
         format=table.input_format,
+        output_format=table.output_format,
     )
     with core.Progress("sorting", bytes_in(read.paths)) as progress:
         return sort_table(

@@ -14,11 +14,14 @@ from tonnage.run.sort.order import parse_order
 AUTO = "auto"
 FORMATS = {
     "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
     "csv": (".csv",),
     "tsv": (".tsv",),
     "lines": (".txt", ".log"),
 }
 """Formats, and how names of their files end."""
+COLUMN_FORMATS = ("parquet", "arrow")
+"""Formats of columns, each of which can be written as the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,8 @@ class TableOrder:
     last by default. ``stable`` keeps the order of rows with equal keys, ``unique`` only
     the first of them (of any order, unless stable). ``columns`` are kept, in this order; all by
     default. A file of the output has about ``file_bytes`` bytes of rows at most. ``format`` is one
-    of `FORMATS`, or told by the names of the inputs.
+    of `FORMATS`, or told by the names of the inputs; ``output_format`` one of `COLUMN_FORMATS`, or
+    that of the input.
     """
 
     by: str
@@ -38,6 +42,7 @@ class TableOrder:
     columns: Sequence[str] | None = None
     file_bytes: int = 1 << 30
     format: str = AUTO
+    output_format: str | None = None
 
 
 def sort_table(
@@ -52,7 +57,7 @@ def sort_table(
     command: list[str],
     on_progress: core.OnProgress | None = None,
 ) -> RunRecord:
-    """Sorts tables into files ``part-00000.parquet`` and so on in ``output``, of the same format.
+    """Sorts tables into files ``part-00000.parquet`` and so on in ``output``.
 
     Inputs are not changed. An output appears whole or not at all; scratch has no names and is gone
     with the job, however it ends.
@@ -113,11 +118,26 @@ def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
         )
-    if name == "parquet":
-        chosen = None if order.columns is None else list(order.columns)
-        return {"parquet": {"order": [each.to_json() for each in columns], "columns": chosen}}
+    output_format = order.output_format
+    if output_format not in (None, *COLUMN_FORMATS):
+        raise core.UsageError(
+            f"{output_format} is not one of {', '.join(COLUMN_FORMATS)}", setting="output_format"
+        )
+    if name in COLUMN_FORMATS:
+        return {
+            "columns": {
+                "input": name,
+                "output": output_format or name,
+                "order": [each.to_json() for each in columns],
+                "columns": None if order.columns is None else list(order.columns),
+            }
+        }
     if order.columns is not None:
-        raise core.UsageError("text keeps all of its columns; use Parquet", setting="columns")
+        raise core.UsageError(
+            "text keeps all of its columns; use Parquet or Arrow", setting="columns"
+        )
+    if output_format is not None:
+        raise core.UsageError(f"{name} stays as it is; leave it out", setting="output_format")
     return text.lines(columns) if name == "lines" else text.delimited(first, name, columns)
 
 

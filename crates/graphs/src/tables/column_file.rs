@@ -1,0 +1,171 @@
+//! Files with columns, in one of the formats that have them.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use serde::Deserialize;
+use tonnage_formats::arrow_ipc::{self, ArrowFile};
+use tonnage_formats::parquet::{self, ParquetFile};
+use tonnage_formats::{FormatError, Pieces, ReadAt};
+
+/// Memory of a page of Parquet and its dictionary, decoded, at most (as most writers limit them).
+const PAGE_BYTES: u64 = 2 << 20;
+
+/// A format of files with columns.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnFormat {
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC.
+    Arrow,
+}
+
+/// A file that was opened.
+pub enum ColumnFile {
+    /// Parquet.
+    Parquet(ParquetFile),
+    /// Arrow IPC.
+    Arrow(ArrowFile),
+}
+
+/// A file that was opened, and the columns of it that are read.
+pub enum ProjectedFile {
+    /// Parquet.
+    Parquet(ParquetFile, parquet::Projection),
+    /// Arrow IPC.
+    Arrow(ArrowFile, arrow_ipc::Projection),
+}
+
+/// Some rows of a file.
+pub struct ColumnSplit {
+    /// Their numbers in the file.
+    pub rows: Range<u64>,
+    /// The bytes of the file that they need.
+    pub ranges: Vec<Range<u64>>,
+    /// Memory to decode them.
+    pub decoded_bytes: u64,
+    encoded: Encoded,
+}
+
+enum Encoded {
+    Parquet(parquet::Split, parquet::Projection),
+    Arrow(arrow_ipc::Split, arrow_ipc::Projection),
+}
+
+/// Decoded rows.
+pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, FormatError>> + 'a>;
+
+impl ColumnFile {
+    /// Opens a file that has so many bytes.
+    pub fn open(format: ColumnFormat, path: &Path, bytes: u64) -> Result<Self, FormatError> {
+        let file: Arc<dyn ReadAt> = Arc::new((File::open(path)?, bytes));
+        Ok(match format {
+            ColumnFormat::Parquet => Self::Parquet(ParquetFile::open(file)?),
+            ColumnFormat::Arrow => Self::Arrow(ArrowFile::open(file)?),
+        })
+    }
+
+    /// Its columns.
+    pub fn schema(&self) -> &SchemaRef {
+        match self {
+            Self::Parquet(file) => file.schema(),
+            Self::Arrow(file) => file.schema(),
+        }
+    }
+
+    /// The file, of which the columns in these places are read.
+    pub fn project(self, places: &[usize]) -> Result<ProjectedFile, FormatError> {
+        Ok(match self {
+            Self::Parquet(file) => {
+                let projection = file.projection(places);
+                ProjectedFile::Parquet(file, projection)
+            }
+            Self::Arrow(file) => {
+                let projection = file.projection(places)?;
+                ProjectedFile::Arrow(file, projection)
+            }
+        })
+    }
+}
+
+impl ProjectedFile {
+    /// How many rows it has.
+    pub fn rows(&self) -> u64 {
+        match self {
+            Self::Parquet(file, _) => file.rows(),
+            Self::Arrow(file, _) => file.rows(),
+        }
+    }
+
+    /// All rows in splits of about `most_bytes` of the file.
+    pub fn splits(&self, most_bytes: u64) -> Result<Vec<ColumnSplit>, FormatError> {
+        Ok(match self {
+            Self::Parquet(file, projection) => {
+                let splits = file.splits(projection, most_bytes)?.into_iter();
+                splits
+                    .map(|split| parquet_split(file, projection, split))
+                    .collect()
+            }
+            Self::Arrow(file, projection) => {
+                let splits = file.splits(projection, most_bytes)?.into_iter();
+                splits.map(|split| arrow_split(projection, split)).collect()
+            }
+        })
+    }
+
+    /// The split with a row of the file, of about `most_bytes`.
+    pub fn split_at(&self, row: u64, most_bytes: u64) -> Result<Option<ColumnSplit>, FormatError> {
+        Ok(match self {
+            Self::Parquet(file, projection) => {
+                let split = file.split_at(projection, row, most_bytes)?;
+                split.map(|split| parquet_split(file, projection, split))
+            }
+            Self::Arrow(file, projection) => {
+                let split = file.split_at(projection, row, most_bytes)?;
+                split.map(|split| arrow_split(projection, split))
+            }
+        })
+    }
+}
+
+impl ColumnSplit {
+    /// Batches of at most `batch_rows` from the bytes of its ranges.
+    pub fn decode(&self, bytes: Pieces, batch_rows: usize) -> Result<Batches<'_>, FormatError> {
+        Ok(match &self.encoded {
+            Encoded::Parquet(split, projection) => {
+                Box::new(parquet::Decoder::new(split, projection, bytes, batch_rows)?)
+            }
+            Encoded::Arrow(split, projection) => Box::new(arrow_ipc::Decoder::new(
+                split, projection, bytes, batch_rows,
+            )?),
+        })
+    }
+}
+
+fn parquet_split(
+    file: &ParquetFile,
+    projection: &parquet::Projection,
+    split: parquet::Split,
+) -> ColumnSplit {
+    let first = file.first_row(&split);
+    ColumnSplit {
+        rows: first..first + split.rows.len() as u64,
+        ranges: split.ranges.clone(),
+        decoded_bytes: file.decoded_bytes(PAGE_BYTES),
+        encoded: Encoded::Parquet(split, projection.clone()),
+    }
+}
+
+fn arrow_split(projection: &arrow_ipc::Projection, split: arrow_ipc::Split) -> ColumnSplit {
+    ColumnSplit {
+        rows: split.rows.clone(),
+        ranges: split.ranges.clone(),
+        decoded_bytes: projection.decoded_bytes(&split),
+        encoded: Encoded::Arrow(split, projection.clone()),
+    }
+}
