@@ -3,14 +3,17 @@
 
 mod common;
 
+use std::io::Cursor;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, ListBuilder, MapBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, Float64Array,
     Int32Array, LargeStringArray, NullArray, RecordBatch, StringViewArray, StructArray,
 };
+use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Fields};
 use arrow_select::concat::concat_batches;
@@ -218,8 +221,17 @@ fn batches_append_to_one_dictionary() {
     let batches = [words(&["a", "b"]), words(&["c", "a"]), words(&["b", "b"])];
     let file = file_of(&batches).expect("a file");
     let (found, _) = read(&file, &[0], u64::MAX).expect("rows");
+    let expected = words(&["a", "b", "c", "a", "b", "b"]);
     let found = concat_batches(&batches[0].schema(), &found).expect("rows");
-    assert_eq!(found, words(&["a", "b", "c", "a", "b", "b"]));
+    assert_eq!(found, expected);
+    let reader = FileReader::try_new(Cursor::new(file.0), None).expect("a file");
+    let others: Vec<RecordBatch> = reader.map(|batch| batch.expect("rows")).collect();
+    let values = others
+        .iter()
+        .map(|batch| batch.column(0).as_dictionary::<Int8Type>().values());
+    assert!(values.into_iter().all(|values| values.len() == 3));
+    let others = concat_batches(&batches[0].schema(), &others).expect("rows");
+    assert_eq!(others, expected);
 
     let many: Vec<String> = (0..200).map(|number| format!("word {number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();

@@ -197,7 +197,7 @@ def test_dictionaries_of_several_files_become_one() -> None:
         assert got.schema.equals(one.schema)
 
 
-def test_a_dictionary_grows_from_batch_to_batch() -> None:
+def test_a_dictionary_has_the_values_of_all_batches() -> None:
     with disk_dir() as disk:
         words = [f"word {number % 1000:03}" for number in range(200_000)]
         table = pa.table({"k": pa.array(words).dictionary_encode()})

@@ -1,12 +1,12 @@
 //! A file that record batches are appended to.
 //!
-//! It is not compressed, so that programs can map it into memory. A column's dictionary grows from
-//! batch to batch, and what is new is written as a delta.
+//! It is not compressed, so that programs can map it into memory. Batches have places in
+//! dictionaries that grow with them; the dictionaries are written last, which the format allows
+//! where a footer tells where they are. So they are whole, and no reader has to know deltas.
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions};
 use arrow_schema::SchemaRef;
 
 use super::dictionaries::Dictionaries;
@@ -24,11 +24,8 @@ impl<W: Write> FileWriter<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(schema: &SchemaRef, to: W) -> Result<Self, FormatError> {
-        let options =
-            IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
-        let writer = arrow_ipc::writer::FileWriter::try_new_with_options(to, schema, options)?;
         Ok(Self {
-            writer,
+            writer: arrow_ipc::writer::FileWriter::try_new(to, schema)?,
             dictionaries: Dictionaries::default(),
         })
     }
@@ -38,7 +35,8 @@ impl<W: Write> FileWriter<W> {
     /// # Errors
     /// When it cannot be written, or its values are too many for a dictionary.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), FormatError> {
-        Ok(self.writer.write(&self.dictionaries.unify(batch)?)?)
+        // In a message, a column with a dictionary is as a column of its places.
+        Ok(self.writer.write(&self.dictionaries.places_of(batch)?)?)
     }
 
     /// What was written to, with all that was written so far.
@@ -46,11 +44,14 @@ impl<W: Write> FileWriter<W> {
         self.writer.get_mut()
     }
 
-    /// Writes the footer; gives back what was written to.
+    /// Writes the dictionaries and the footer; gives back what was written to.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(self) -> Result<W, FormatError> {
+    pub fn finish(mut self) -> Result<W, FormatError> {
+        if let Some(batch) = self.dictionaries.batch(self.writer.schema())? {
+            self.writer.write(&batch)?;
+        }
         Ok(self.writer.into_inner()?)
     }
 }
