@@ -72,6 +72,26 @@ impl Pieces {
     }
 }
 
+/// The file as far as it is in memory.
+impl ReadAt for Pieces {
+    fn len(&self) -> u64 {
+        let last = self.0.last();
+        last.map_or(0, |(begin, bytes)| begin + bytes.len() as u64)
+    }
+
+    fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
+        let bytes = self.from(range.start);
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        match length <= bytes.len() {
+            true => Ok(bytes.slice(..length)),
+            false => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{length} bytes at offset {} were not read", range.start),
+            )),
+        }
+    }
+}
+
 /// A whole file, as the readers of Parquet want it.
 pub(crate) struct WholeFile(pub(crate) Arc<dyn ReadAt>);
 

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::DataType;
 use arrow_select::concat::concat;
 
 use super::places::{ArrayPlace, BufferPlace};
 use super::split::{Part, Projection, Split};
 use crate::error::FormatError;
-use crate::read_at::Pieces;
+use crate::read_at::{Pieces, ReadAt};
 
 /// Decodes a split, batch by batch.
 pub struct Decoder<'a> {
     arrays: ArrayDecoder,
-    schema: SchemaRef,
+    projection: &'a Projection,
     parts: std::slice::Iter<'a, Part>,
     /// The part that is being given, and the next of its rows.
     batch: Option<(RecordBatch, usize)>,
@@ -31,7 +31,7 @@ impl<'a> Decoder<'a> {
     /// When the bytes are no dictionaries of these columns.
     pub fn new(
         split: &'a Split,
-        projection: &Projection,
+        projection: &'a Projection,
         pieces: Pieces,
         batch_rows: usize,
     ) -> Result<Self, FormatError> {
@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
         }
         Ok(Self {
             arrays,
-            schema: Arc::clone(&projection.schema),
+            projection,
             parts: split.parts.iter(),
             batch: None,
             batch_rows,
@@ -57,12 +57,13 @@ impl<'a> Decoder<'a> {
     }
 
     fn decode(&self, part: &Part) -> Result<RecordBatch, FormatError> {
-        let columns = part.columns.iter();
+        let places = self.projection.locate(part, &self.arrays.pieces)?;
+        let columns = places.iter();
         let columns = columns.map(|place| Ok(make_array(self.arrays.array(place)?)));
         let columns = columns.collect::<Result<_, FormatError>>()?;
         let rows = (part.rows.end - part.rows.start) as usize;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::clone(&self.schema);
+        let schema = Arc::clone(&self.projection.schema);
         Ok(RecordBatch::try_new_with_options(
             schema, columns, &options,
         )?)
@@ -133,15 +134,7 @@ impl ArrayDecoder {
         if place.range.is_empty() {
             return Ok(Buffer::default());
         }
-        let bytes = self.pieces.from(place.range.start);
-        let length = (place.range.end - place.range.start) as usize;
-        if bytes.len() < length {
-            return Err(FormatError::Damaged(format!(
-                "{length} bytes at offset {} are not in the split",
-                place.range.start
-            )));
-        }
-        let bytes = bytes.slice(..length);
+        let bytes = self.pieces.read(place.range.clone())?;
         match place.codec {
             Some(codec) => codec.decode(&bytes, place.bytes as usize),
             None => Ok(Buffer::from(bytes)),

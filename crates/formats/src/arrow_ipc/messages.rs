@@ -3,6 +3,7 @@
 //! Every place that a message names is compared with the file's length before anything is read
 //! there or memory is taken for it.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -76,11 +77,9 @@ impl Messages {
         } else {
             return damaged("it is no Arrow IPC file");
         };
-        let dictionaries = &messages.dictionaries;
-        for (place, dictionary) in dictionaries.iter().enumerate() {
-            let is_first = dictionaries[..place]
-                .iter()
-                .all(|before| before.id != dictionary.id);
+        let mut known = HashSet::new();
+        for dictionary in &messages.dictionaries {
+            let is_first = known.insert(dictionary.id);
             if is_first == dictionary.is_delta {
                 return damaged(
                     "its dictionaries are replaced between batches; write it with one dictionary \

@@ -23,16 +23,18 @@ pub struct ArrowFile {
     first_rows: Arc<Vec<u64>>,
 }
 
-/// Columns to read, by their places in the file.
-#[derive(Clone, Debug)]
+/// Columns of a file to read.
+#[derive(Clone)]
 pub struct Projection {
-    columns: Vec<usize>,
+    file: ArrowFile,
+    /// The place of each of the file's columns among these, if it is read.
+    places: Arc<[Option<usize>]>,
     pub(super) schema: SchemaRef,
     pub(super) dictionaries: Arc<Vec<DictionaryPlace>>,
 }
 
 /// Where values of a dictionary are.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct DictionaryPlace {
     pub id: i64,
     pub values: ArrayPlace,
@@ -45,14 +47,17 @@ pub struct Split {
     pub rows: Range<u64>,
     /// The bytes of the file that they need, in the file's order.
     pub ranges: Vec<Range<u64>>,
+    /// Memory to decode them. Most buffers are used where they are, but any may have to be copied.
+    pub decoded_bytes: u64,
     pub(super) parts: Vec<Part>,
 }
 
 /// Rows of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
+    batch: usize,
     pub rows: Range<u64>,
-    pub columns: Vec<ArrayPlace>,
+    is_whole: bool,
 }
 
 impl ArrowFile {
@@ -107,8 +112,10 @@ impl ArrowFile {
                 });
             }
         }
+        let place = |column| columns.iter().position(|&each| each == column);
         Ok(Projection {
-            columns: columns.to_vec(),
+            file: self.clone(),
+            places: (0..self.schema().fields().len()).map(place).collect(),
             schema,
             dictionaries: Arc::new(dictionaries),
         })
@@ -124,36 +131,35 @@ impl ArrowFile {
         projection: &Projection,
         most_bytes: u64,
     ) -> Result<Vec<Split>, FormatError> {
-        let with_dictionaries = most_bytes.saturating_sub(projection.dictionary_bytes());
+        let file = self.file.as_ref();
+        let dictionaries = projection.dictionaries.iter().map(|each| &each.values);
+        let with_dictionaries = most_bytes.saturating_sub(file_bytes(dictionaries));
         let most = with_dictionaries.max(most_bytes / 2);
-        let (mut splits, mut parts, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut splits, mut whole_batches, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (number, batch) in self.messages.batches.iter().enumerate() {
             if batch.rows == 0 {
                 continue;
             }
-            let whole = self.part(projection, number, None)?;
-            let whole_bytes = whole.bytes();
-            if bytes + whole_bytes > most && !parts.is_empty() {
-                splits.push(projection.split(std::mem::take(&mut parts)));
+            let whole = self.whole_batch(number);
+            let places = projection.locate(&whole, file)?;
+            let ranges = row_ranges(batch, &places, most);
+            let batch_bytes = file_bytes(&places);
+            if bytes + batch_bytes > most && !whole_batches.is_empty() {
+                splits.push(projection.split(std::mem::take(&mut whole_batches)));
                 bytes = 0;
             }
-            if whole_bytes <= most {
-                bytes += whole_bytes;
-                parts.push(whole);
-                continue;
-            }
-            let ranges = row_ranges(batch, &whole, most);
             if ranges.is_empty() {
-                splits.push(projection.split(vec![whole]));
-                continue;
+                bytes += batch_bytes;
+                whole_batches.push((whole, places));
             }
             for rows in ranges {
-                let part = self.part(projection, number, Some(rows))?;
-                splits.push(projection.split(vec![part]));
+                let part = part(number, rows);
+                let places = projection.locate(&part, file)?;
+                splits.push(projection.split(vec![(part, places)]));
             }
         }
-        if !parts.is_empty() {
-            splits.push(projection.split(parts));
+        if !whole_batches.is_empty() {
+            splits.push(projection.split(whole_batches));
         }
         Ok(splits)
     }
@@ -176,57 +182,42 @@ impl ArrowFile {
         else {
             return Ok(None);
         };
-        let whole = self.part(projection, number, None)?;
+        let file = self.file.as_ref();
+        let whole = self.whole_batch(number);
+        let places = projection.locate(&whole, file)?;
         let row = row - self.first_rows[number];
-        let rows = row_ranges(batch, &whole, most_bytes)
-            .into_iter()
-            .find(|rows| rows.contains(&row));
-        let part = match rows {
-            Some(rows) => self.part(projection, number, Some(rows))?,
-            None => whole,
-        };
-        Ok(Some(projection.split(vec![part])))
+        let mut ranges = row_ranges(batch, &places, most_bytes).into_iter();
+        Ok(Some(match ranges.find(|rows| rows.contains(&row)) {
+            Some(rows) => {
+                let part = part(number, rows);
+                let places = projection.locate(&part, file)?;
+                projection.split(vec![(part, places)])
+            }
+            None => projection.split(vec![(whole, places)]),
+        }))
     }
 
-    /// Rows of a batch, or all of them.
-    fn part(
-        &self,
-        projection: &Projection,
-        number: usize,
-        rows: Option<Range<u64>>,
-    ) -> Result<Part, FormatError> {
-        let batch = &self.messages.batches[number];
-        let mut locator = Locator::new(self.file.as_ref(), batch);
-        let mut columns: Vec<Option<ArrayPlace>> = vec![None; projection.columns.len()];
-        for (place, field) in self.schema().fields().iter().enumerate() {
-            match projection
-                .columns
-                .iter()
-                .position(|&column| column == place)
-            {
-                Some(wanted) => columns[wanted] = Some(locator.next(field, rows.clone())?),
-                None => locator.skip(field)?,
-            }
+    fn whole_batch(&self, batch: usize) -> Part {
+        Part {
+            batch,
+            rows: 0..self.messages.batches[batch].rows,
+            is_whole: true,
         }
-        let rows = rows.unwrap_or(0..batch.rows);
-        let columns: Vec<ArrayPlace> = columns.into_iter().flatten().collect();
-        let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
-        if columns.iter().any(|column| column.rows != count) {
-            return Err(FormatError::Damaged(format!(
-                "record batch {number} has columns of other lengths than its own"
-            )));
-        }
-        let first = self.first_rows[number];
-        Ok(Part {
-            rows: first.saturating_add(rows.start)..first.saturating_add(rows.end),
-            columns,
-        })
+    }
+}
+
+fn part(batch: usize, rows: Range<u64>) -> Part {
+    Part {
+        batch,
+        rows,
+        is_whole: false,
     }
 }
 
 /// Ranges of the rows of a batch that is too large; none if it cannot be divided, or is not.
-fn row_ranges(batch: &Batch, whole: &Part, most_bytes: u64) -> Vec<Range<u64>> {
-    let (bytes, shared) = (whole.bytes(), whole.shared_bytes());
+fn row_ranges(batch: &Batch, places: &[ArrayPlace], most_bytes: u64) -> Vec<Range<u64>> {
+    let bytes = file_bytes(places);
+    let shared = places.iter().map(ArrayPlace::shared_bytes).sum();
     let room = most_bytes.saturating_sub(shared);
     // Each part would need what is shared again.
     if batch.codec.is_some() || room < most_bytes.div_ceil(2) || bytes <= most_bytes {
@@ -236,79 +227,90 @@ fn row_ranges(batch: &Batch, whole: &Part, most_bytes: u64) -> Vec<Range<u64>> {
         .div_ceil(room)
         .clamp(1, batch.rows.div_ceil(8));
     // A part begins with a byte of the bits.
-    let begin = |part: u64| (u128::from(batch.rows) * u128::from(part) / u128::from(parts)) as u64;
     let begin = |part: u64| match part == parts {
         true => batch.rows,
-        false => begin(part) / 8 * 8,
+        false => (u128::from(batch.rows) * u128::from(part) / u128::from(parts)) as u64 / 8 * 8,
     };
-    (0..parts)
-        .map(|part| begin(part)..begin(part + 1))
-        .collect()
+    let ranges = (0..parts).map(|part| begin(part)..begin(part + 1));
+    ranges.filter(|rows| !rows.is_empty()).collect()
 }
 
-impl Part {
-    /// Bytes of the file that it needs.
-    fn bytes(&self) -> u64 {
-        self.sum(|buffer| buffer.range.end - buffer.range.start)
-    }
+/// Bytes of the file that arrays need.
+fn file_bytes<'a>(places: impl IntoIterator<Item = &'a ArrayPlace>) -> u64 {
+    sum(places, |buffer| buffer.range.end - buffer.range.start)
+}
 
-    /// Bytes of its values.
-    fn decoded_bytes(&self) -> u64 {
-        self.sum(|buffer| buffer.bytes)
-    }
+/// Bytes of their values.
+fn decoded_bytes<'a>(places: impl IntoIterator<Item = &'a ArrayPlace>) -> u64 {
+    sum(places, |buffer| buffer.bytes)
+}
 
-    fn shared_bytes(&self) -> u64 {
-        self.columns.iter().map(ArrayPlace::shared_bytes).sum()
+fn sum<'a>(
+    places: impl IntoIterator<Item = &'a ArrayPlace>,
+    bytes: impl Fn(&BufferPlace) -> u64,
+) -> u64 {
+    let mut sum = 0_u64;
+    for place in places {
+        place.visit(&mut |buffer| sum = sum.saturating_add(bytes(buffer)));
     }
-
-    fn sum(&self, bytes: impl Fn(&BufferPlace) -> u64) -> u64 {
-        let mut sum = 0_u64;
-        for column in &self.columns {
-            column.visit(&mut |buffer| sum = sum.saturating_add(bytes(buffer)));
-        }
-        sum
-    }
+    sum
 }
 
 impl Projection {
-    /// Bytes of the file with the dictionaries' values.
-    fn dictionary_bytes(&self) -> u64 {
-        self.sum(|buffer| buffer.range.end - buffer.range.start)
-    }
-
-    fn sum(&self, bytes: impl Fn(&BufferPlace) -> u64) -> u64 {
-        let mut sum = 0_u64;
-        for dictionary in self.dictionaries.iter() {
-            let values = &dictionary.values;
-            values.visit(&mut |buffer| sum = sum.saturating_add(bytes(buffer)));
+    /// Where the columns of some rows are; `source` has the bytes that tell it.
+    pub(super) fn locate(
+        &self,
+        part: &Part,
+        source: &dyn ReadAt,
+    ) -> Result<Vec<ArrayPlace>, FormatError> {
+        let batch = &self.file.messages.batches[part.batch];
+        let mut locator = Locator::new(source, batch);
+        let mut columns: Vec<Option<ArrayPlace>> = vec![None; self.schema.fields().len()];
+        for (field, place) in self.file.schema().fields().iter().zip(&*self.places) {
+            let rows = (!part.is_whole).then(|| part.rows.clone());
+            match place {
+                Some(place) => columns[*place] = Some(locator.next(field, rows)?),
+                None => locator.skip(field)?,
+            }
         }
-        sum
+        let columns: Vec<ArrayPlace> = columns.into_iter().flatten().collect();
+        let rows = usize::try_from(part.rows.end - part.rows.start).unwrap_or(usize::MAX);
+        if columns.iter().any(|column| column.rows != rows) {
+            return Err(FormatError::Damaged(format!(
+                "record batch {} has columns of other lengths than its own",
+                part.batch
+            )));
+        }
+        Ok(columns)
     }
 
-    /// Memory to decode a split. Most buffers are used where they are, but any may have to be
-    /// copied.
-    #[must_use]
-    pub fn decoded_bytes(&self, split: &Split) -> u64 {
-        let parts = split.parts.iter().map(Part::decoded_bytes);
-        parts.max().unwrap_or(0) + self.sum(|buffer| buffer.bytes)
-    }
-
-    fn split(&self, parts: Vec<Part>) -> Split {
-        let dictionaries = self.dictionaries.iter().map(|each| &each.values);
-        let arrays = dictionaries.chain(parts.iter().flat_map(|part| &part.columns));
+    /// Some parts; where they are is found again when they are decoded, since it is long.
+    fn split(&self, parts: Vec<(Part, Vec<ArrayPlace>)>) -> Split {
+        let dictionaries = || self.dictionaries.iter().map(|each| &each.values);
+        let columns = parts.iter().flat_map(|(_, columns)| columns);
         let mut ranges = Vec::new();
-        for array in arrays {
+        for array in dictionaries().chain(columns) {
             array.visit(&mut |buffer| {
                 if !buffer.range.is_empty() {
                     ranges.push(buffer.range.clone());
                 }
             });
         }
+        let largest = parts
+            .iter()
+            .map(|(_, columns)| decoded_bytes(columns))
+            .max();
+        let number = |batch: usize, row: u64| self.file.first_rows[batch].saturating_add(row);
         Split {
-            rows: parts.first().map_or(0, |part| part.rows.start)
-                ..parts.last().map_or(0, |part| part.rows.end),
+            rows: parts
+                .first()
+                .map_or(0, |(part, _)| number(part.batch, part.rows.start))
+                ..parts
+                    .last()
+                    .map_or(0, |(part, _)| number(part.batch, part.rows.end)),
             ranges: joined(ranges, GAP_BYTES),
-            parts,
+            decoded_bytes: decoded_bytes(dictionaries()).saturating_add(largest.unwrap_or(0)),
+            parts: parts.into_iter().map(|(part, _)| part).collect(),
         }
     }
 }

@@ -165,7 +165,7 @@ fn arrow_split(projection: &arrow_ipc::Projection, split: arrow_ipc::Split) -> C
     ColumnSplit {
         rows: split.rows.clone(),
         ranges: split.ranges.clone(),
-        decoded_bytes: projection.decoded_bytes(&split),
+        decoded_bytes: split.decoded_bytes,
         encoded: Encoded::Arrow(split, projection.clone()),
     }
 }
