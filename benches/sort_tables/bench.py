@@ -70,8 +70,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--programs", nargs="+", default=[TONNAGE, *PEERS, GNU], metavar="NAME")
     add("--turns", type=int, default=3)
     add("--scale", type=float, default=1.0, help="share of the rows, to try it out")
-    add("--memory-mib", type=int, default=1536, help="of the cgroup, and the limit that peers get")
-    add("--own-memory-mib", type=int, default=512, help="the limit that tonnage gets")
+    add("--cgroup-mib", type=int, default=1536, help="memory of the cgroup")
+    add("--peer-mib", type=int, default=1024, help="the limit that peers get; some exceed it")
+    add("--own-mib", type=int, default=512, help="the limit that tonnage gets")
     add("--no-cgroup", action="store_true")
     add("--threads", type=int, default=2)
     add("--timeout", type=float, default=900)
@@ -96,15 +97,15 @@ def command_of(
 ) -> list[str]:
     files = sorted(str(path) for path in source.iterdir() if path.name[0] not in "._")
     if program == GNU:
-        share = f"{given.memory_mib // 2}M"
+        share = f"{given.peer_mib // 2}M"
         flags = [f"--parallel={given.threads}", "-S", share, "-T", str(scratch)]
         return ["sort", *flags, "-o", str(output / "out.txt"), *files]
     if program == TONNAGE:
         by = ["--by", ",".join(case.keys) or "line"]
-        memory = ["--memory", f"{given.own_memory_mib}MiB"]
+        memory = ["--memory", f"{given.own_mib}MiB"]
         places = ["--output", str(output), "--scratch", str(scratch)]
         return [str(given.tonnage), "run", "sort", *files, *by, *places, *memory]
-    arguments = [case.format, source, output, given.memory_mib, given.threads, *case.keys]
+    arguments = [case.format, source, output, given.peer_mib, given.threads, *case.keys]
     return [sys.executable, str(HERE / "peers" / PEERS[program]), *map(str, arguments)]
 
 
@@ -124,7 +125,7 @@ def run_once(
             environment | {"TMPDIR": strays},
             given.directory / "log.txt",
             given.timeout,
-            None if given.no_cgroup else given.memory_mib << 20,
+            None if given.no_cgroup else given.cgroup_mib << 20,
         )
     problem = problem_of(sample) or wrong(output, case, expected)
     written = size(output) if problem is None else 0
@@ -204,7 +205,7 @@ def main() -> None:
                     "runs": [asdict(run) for run in runs],
                 }
                 result.write_text(json.dumps(record, indent=1))
-                print(table(runs)[-1] if runs else "", flush=True)
+                print(case.name, table(runs[-1:])[-1], flush=True)
     print(
         "\n".join([*(f"{name} {found}" for name, found in versions(given).items()), *table(runs)])
     )

@@ -64,7 +64,9 @@ def is_sorted(directory: Path, case_format: str, keys: Sequence[str]) -> bool:
 def plain(column: pa.Array) -> pa.Array:
     """Values that PyArrow's sort takes, in the same order."""
     if pa.types.is_dictionary(column.type):
-        return column.dictionary_decode()
+        return plain(column.dictionary_decode())
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
     return column
 
 

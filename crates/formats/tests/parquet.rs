@@ -192,7 +192,8 @@ fn row_groups_of_several_encoders_become_one_file() {
             .append(encoder.finish().expect("a row group"))
             .expect("appended");
     }
-    let file = Memory(writer.finish().expect("a file").into());
+    writer.finish().expect("a file");
+    let file = Memory(std::mem::take(writer.inner_mut()).into());
     let (schema, got, _) = read(&file, &[0, 1, 2, 3], 1 << 20);
     let got = concat_batches(&schema, &got).expect("one schema");
     assert_eq!(got, concat_batches(&schema, &batches).expect("one schema"));

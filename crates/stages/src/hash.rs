@@ -70,9 +70,21 @@ pub fn of_row(row: &[u8]) -> u64 {
         });
         hash = hash.rotate_left(23) ^ sum;
     }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    step(hash, u64::from_le_bytes(last))
+    step(hash, last_word(row, rest))
+}
+
+/// The bytes behind a row's whole words, as a word; read from its last eight bytes, if it has so
+/// many, since a copy of a few bytes takes as long as the rest of the row.
+#[inline]
+fn last_word(row: &[u8], rest: &[u8]) -> u64 {
+    match (row.last_chunk::<8>(), rest.len()) {
+        (Some(_), 0) => 0,
+        (Some(last), bytes) => u64::from_le_bytes(*last) >> (64 - 8 * bytes),
+        (None, _) => rest
+            .iter()
+            .rev()
+            .fold(0, |word, &byte| (word << 8) | u64::from(byte)),
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,28 @@ impl ColumnBuilder {
         }
     }
 
+    /// Adds values of the column's width, or nulls.
+    #[inline]
+    pub fn push_all<const W: usize>(&mut self, all: impl Iterator<Item = Option<[u8; W]>>) {
+        let Built::Fixed(_, values) = &mut self.values else {
+            return;
+        };
+        values.reserve(W * all.size_hint().0);
+        let mut present = 0;
+        for value in all {
+            values.extend_from_slice(&value.unwrap_or([0; W]));
+            self.rows += 1;
+            match value {
+                Some(_) => present += 1,
+                None => {
+                    self.nulls.append_n_non_nulls(std::mem::take(&mut present));
+                    self.nulls.append_null();
+                }
+            }
+        }
+        self.nulls.append_n_non_nulls(present);
+    }
+
     /// Adds a bit.
     #[inline]
     pub fn push_bit(&mut self, value: bool) {
@@ -97,13 +119,10 @@ impl ColumnBuilder {
     }
 
     /// Adds a value of bytes.
-    ///
-    /// # Errors
-    /// When the batch becomes too large.
     #[inline]
-    pub fn push_bytes(&mut self, value: &[u8]) -> Result<(), TableError> {
+    pub fn push_bytes(&mut self, value: &[u8]) {
         self.extend_bytes(value, 0);
-        self.end_bytes()
+        self.end_bytes();
     }
 
     /// Continues a value of bytes, each combined with `inverted` by exclusive or.
@@ -118,17 +137,13 @@ impl ColumnBuilder {
     }
 
     /// Ends a value of bytes.
-    ///
-    /// # Errors
-    /// When the batch becomes too large.
     #[inline]
-    pub fn end_bytes(&mut self) -> Result<(), TableError> {
+    pub fn end_bytes(&mut self) {
         if let Built::Bytes(offsets, data) = &mut self.values {
             offsets.push(data.len() as i64);
             self.nulls.append_non_null();
             self.rows += 1;
         }
-        Ok(())
     }
 
     /// Adds a list, struct or map as `nested` wrote it.
@@ -218,9 +233,13 @@ fn bytes_array(
     let offsets = match large {
         true => Buffer::from_vec(offsets),
         false => {
-            let short: Result<Vec<i32>, _> = offsets.into_iter().map(i32::try_from).collect();
-            let long = |_| TableError::Damaged("a batch has more than 2 GiB in a column");
-            Buffer::from_vec(short.map_err(long)?)
+            if i32::try_from(data.len()).is_err() {
+                return Err(TableError::Damaged(
+                    "a batch has more than 2 GiB in a column",
+                ));
+            }
+            let short = offsets.into_iter().map(|offset| offset as i32);
+            Buffer::from_vec(short.collect::<Vec<i32>>())
         }
     };
     let array = ArrayData::builder(built)
@@ -476,7 +495,7 @@ impl Range {
                     let value = left.take(length)?;
                     match is_null(row) {
                         true => column.push_null(),
-                        false => column.push_bytes(value)?,
+                        false => column.push_bytes(value),
                     }
                 }
                 Ok(())

@@ -1,5 +1,7 @@
 //! A column of a batch, opened for copying values row by row.
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     BinaryViewType, ByteArrayType, ByteViewType, GenericBinaryType, GenericStringType,
@@ -134,6 +136,9 @@ fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Values {
 pub trait ByteValues {
     /// The bytes of a row.
     fn get(&self, row: usize) -> &[u8];
+
+    /// Whether any of these rows may have a zero: one search is faster than one for each.
+    fn may_have_zero(&self, rows: Range<usize>) -> bool;
 }
 
 /// Bytes with offsets.
@@ -143,6 +148,11 @@ impl<O: OffsetSizeTrait> ByteValues for Offsets<'_, O> {
     #[inline]
     fn get(&self, row: usize) -> &[u8] {
         &self.1[self.0[row].as_usize()..self.0[row + 1].as_usize()]
+    }
+
+    fn may_have_zero(&self, rows: Range<usize>) -> bool {
+        let all = self.0[rows.start].as_usize()..self.0[rows.end].as_usize();
+        memchr::memchr(0, &self.1[all]).is_some()
     }
 }
 
@@ -161,6 +171,10 @@ impl ByteValues for Viewed<'_> {
             return &view[4..4 + len];
         }
         &self.1[number(8) as usize].as_slice()[number(12) as usize..][..len]
+    }
+
+    fn may_have_zero(&self, _rows: Range<usize>) -> bool {
+        true
     }
 }
 

@@ -114,11 +114,13 @@ impl KeyField {
         }
         let end = if self.descending { 2 } else { 1 };
         with_bytes!(&column.values, values => {
+            let has_zeros = values.may_have_zero(first..first + lengths.len());
             for (row, length) in (first..).zip(lengths) {
                 *length += 1;
                 if !column.is_null(row) {
                     let value = values.get(row);
-                    *length += (value.len() + zeros(value) + end) as u64;
+                    let zeros = if has_zeros { zeros(value) } else { 0 };
+                    *length += (value.len() + zeros + end) as u64;
                 }
             }
         });
@@ -152,6 +154,7 @@ impl KeyField {
                 _ => self.write_fixed_bytes(column, (*width, values), first, rows, cursors),
             },
             (_, values) => with_bytes!(values, values => {
+                let has_zeros = values.may_have_zero(first..first + cursors.len());
                 for (row, cursor) in (first..).zip(cursors) {
                     let key = &mut rows[*cursor as usize..];
                     *cursor += match column.is_null(row) {
@@ -161,7 +164,7 @@ impl KeyField {
                         }
                         false => {
                             key[0] = VALUE;
-                            1 + self.write_bytes(values.get(row), &mut key[1..]) as u32
+                            1 + self.write_bytes(values.get(row), has_zeros, &mut key[1..]) as u32
                         }
                     };
                 }
@@ -243,9 +246,9 @@ impl KeyField {
 
     /// Writes bytes and their end; gives the length.
     #[inline]
-    fn write_bytes(&self, value: &[u8], key: &mut [u8]) -> usize {
+    fn write_bytes(&self, value: &[u8], may_have_zero: bool, key: &mut [u8]) -> usize {
         let (mut at, mut rest) = (0, value);
-        while let Some(zero) = memchr::memchr(0, rest) {
+        while let Some(zero) = may_have_zero.then(|| memchr::memchr(0, rest)).flatten() {
             key[at..=at + zero].copy_from_slice(&rest[..=zero]);
             key[at + zero + 1] = 255;
             at += zero + 2;
@@ -269,39 +272,42 @@ impl KeyField {
     /// When the bytes are no keys.
     pub fn read(
         &self,
-        rows: &[u8],
+        rows: &[&[u8]],
         cursors: &mut [u32],
         ends: &[u32],
         into: &mut ColumnBuilder,
     ) -> Result<(), TableError> {
-        match self.kind {
+        let keys = rows.iter().zip(&*cursors);
+        let keys = keys.map(|(row, cursor)| &row[*cursor as usize..]);
+        let bytes = match self.kind {
             Kind::Null => {
-                cursors.iter_mut().for_each(|cursor| *cursor += 1);
-                into.push_nulls(cursors.len());
+                into.push_nulls(rows.len());
+                1
             }
             Kind::Bits => {
-                for cursor in cursors {
-                    let key = &rows[*cursor as usize..][..2];
+                for key in keys {
                     match key[0] == VALUE {
                         true => into.push_bit((key[1] ^ self.inverted()) & 1 == 1),
                         false => into.push_null(),
                     }
-                    *cursor += 2;
                 }
+                2
             }
-            Kind::Unsigned(width) | Kind::Signed(width) => match width {
-                1 => self.read_fixed::<1>(rows, cursors, into),
-                2 => self.read_fixed::<2>(rows, cursors, into),
-                4 => self.read_fixed::<4>(rows, cursors, into),
-                8 => self.read_fixed::<8>(rows, cursors, into),
-                16 => self.read_fixed::<16>(rows, cursors, into),
-                32 => self.read_fixed::<32>(rows, cursors, into),
-                _ => return Err(TableError::Damaged("a number has another width")),
-            },
+            Kind::Unsigned(width) | Kind::Signed(width) => {
+                match width {
+                    1 => into.push_all(keys.map(|key| self.number::<1>(key))),
+                    2 => into.push_all(keys.map(|key| self.number::<2>(key))),
+                    4 => into.push_all(keys.map(|key| self.number::<4>(key))),
+                    8 => into.push_all(keys.map(|key| self.number::<8>(key))),
+                    16 => into.push_all(keys.map(|key| self.number::<16>(key))),
+                    32 => into.push_all(keys.map(|key| self.number::<32>(key))),
+                    _ => return Err(TableError::Damaged("a number has another width")),
+                }
+                1 + width
+            }
             Kind::FixedBytes(width) => {
                 let mut value = vec![0; width];
-                for cursor in cursors {
-                    let key = &rows[*cursor as usize..][..1 + width];
+                for key in keys {
                     for (byte, key) in value.iter_mut().zip(&key[1..]) {
                         *byte = key ^ self.inverted();
                     }
@@ -309,12 +315,12 @@ impl KeyField {
                         true => into.push_fixed(&value),
                         false => into.push_null(),
                     }
-                    *cursor += 1 + width as u32;
                 }
+                1 + width
             }
             Kind::Bytes => {
-                for (cursor, end) in cursors.iter_mut().zip(ends) {
-                    let key = &rows[*cursor as usize..*end as usize];
+                for ((row, cursor), end) in rows.iter().zip(cursors).zip(ends) {
+                    let key = &row[*cursor as usize..*end as usize];
                     *cursor += match key[0] == VALUE {
                         true => 1 + self.read_bytes(&key[1..], into)? as u32,
                         false => {
@@ -323,48 +329,37 @@ impl KeyField {
                         }
                     };
                 }
+                return Ok(());
             }
-            // Stored behind the key.
-            Kind::Float(width) => cursors
-                .iter_mut()
-                .for_each(|cursor| *cursor += 1 + width as u32),
-        }
+            Kind::Float(width) => 1 + width, // stored behind the key
+        };
+        cursors
+            .iter_mut()
+            .for_each(|cursor| *cursor += bytes as u32);
         Ok(())
     }
 
-    fn read_fixed<const W: usize>(
-        &self,
-        rows: &[u8],
-        cursors: &mut [u32],
-        into: &mut ColumnBuilder,
-    ) {
-        let sign = match self.kind {
-            Kind::Signed(_) => 0x80,
-            _ => 0,
-        };
-        for cursor in cursors {
-            let key = &rows[*cursor as usize..][..1 + W];
-            let mut value = [0; W];
-            value.copy_from_slice(&key[1..]);
-            let mut value = value.map(|byte| byte ^ self.inverted());
-            value[0] ^= sign;
-            value.reverse();
-            match key[0] == VALUE {
-                true => into.push_fixed(&value),
-                false => into.push_null(),
-            }
-            *cursor += 1 + W as u32;
+    /// The number of a key, little-endian.
+    #[inline]
+    fn number<const W: usize>(&self, key: &[u8]) -> Option<[u8; W]> {
+        let key = &key[..1 + W];
+        let mut value = [0; W];
+        value.copy_from_slice(&key[1..]);
+        let mut value = value.map(|byte| byte ^ self.inverted());
+        if matches!(self.kind, Kind::Signed(_)) {
+            value[0] ^= 0x80;
         }
+        value.reverse();
+        (key[0] == VALUE).then_some(value)
     }
 
     /// Reads bytes up to their end; gives the length of the key.
     fn read_bytes(&self, key: &[u8], into: &mut ColumnBuilder) -> Result<usize, TableError> {
         let inverted = self.inverted();
-        let unended = TableError::Damaged("a key has no end");
         let mut at = 0;
         loop {
             let Some(end) = memchr::memchr(inverted, &key[at..]) else {
-                return Err(unended);
+                return Err(TableError::Damaged("a key has no end"));
             };
             into.extend_bytes(&key[at..at + end], inverted);
             at += end + 1;
@@ -375,7 +370,7 @@ impl KeyField {
             into.extend_bytes(&[inverted], inverted);
             at += 1;
         }
-        into.end_bytes()?;
+        into.end_bytes();
         Ok(if self.descending { at + 1 } else { at })
     }
 }

@@ -9,19 +9,14 @@ use crate::column::Shape;
 use crate::error::TableError;
 use crate::layout::{LENGTH_BYTES, RowLayout, RowShape, fixed_bytes};
 
-/// Rows that are read at once, so that they stay in the cache while columns take turns.
-const STRIDE_ROWS: usize = 256;
-
 /// Reads rows into the columns of a batch.
 #[derive(Debug)]
 pub struct RowReader {
     layout: Arc<RowLayout>,
     columns: Vec<ColumnBuilder>,
     rows: usize,
-    cursors: Vec<u32>,
+    cursors: Vec<u32>, // in each row
     ends: Vec<u32>,
-    stride: Vec<u8>,
-    starts: Vec<u32>,
 }
 
 impl RowReader {
@@ -35,26 +30,34 @@ impl RowReader {
                 .collect(),
             layout: Arc::clone(layout),
             rows: 0,
-            cursors: Vec::with_capacity(STRIDE_ROWS),
-            ends: Vec::with_capacity(STRIDE_ROWS),
-            stride: Vec::new(),
-            starts: Vec::with_capacity(STRIDE_ROWS),
+            cursors: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
-    /// Adds a row.
+    /// Adds rows: few enough to stay in the cache while columns take turns.
     ///
     /// # Errors
-    /// When the bytes are no row of this layout.
-    #[inline]
-    pub fn push(&mut self, row: &[u8]) -> Result<(), TableError> {
-        self.starts.push(self.stride.len() as u32);
-        self.stride.extend_from_slice(row);
-        self.rows += 1;
-        match self.starts.len() == STRIDE_ROWS || self.stride.len() > (1 << 20) {
-            true => self.read_stride(),
-            false => Ok(()),
+    /// When the bytes are no rows of this layout.
+    pub fn push(&mut self, rows: &[&[u8]]) -> Result<(), TableError> {
+        let layout = Arc::clone(&self.layout);
+        let shape = layout.shape();
+        let begin = shape.key_offset() as u32;
+        self.rows += rows.len();
+        self.cursors.clear();
+        self.cursors.resize(rows.len(), begin);
+        let order_bytes = |row: &&[u8]| shape.order_of(shape.key(row)).len() as u32;
+        self.ends.clear();
+        self.ends
+            .extend(rows.iter().map(|row| begin + order_bytes(row)));
+        for key in &layout.keys {
+            let column = &mut self.columns[key.column];
+            key.read(rows, &mut self.cursors, &self.ends, column)?;
         }
+        for (cursor, row) in self.cursors.iter_mut().zip(rows) {
+            *cursor = begin + shape.key(row).len() as u32;
+        }
+        self.read_values(&layout, rows)
     }
 
     /// Rows so far.
@@ -68,7 +71,6 @@ impl RowReader {
     /// # Errors
     /// When the bytes were no rows of this layout.
     pub fn finish(&mut self) -> Result<RecordBatch, TableError> {
-        self.read_stride()?;
         let columns = self.columns.iter_mut().map(ColumnBuilder::finish);
         let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
         let rows = std::mem::take(&mut self.rows);
@@ -79,78 +81,58 @@ impl RowReader {
         )?)
     }
 
-    fn read_stride(&mut self) -> Result<(), TableError> {
-        let layout = Arc::clone(&self.layout);
-        let shape = layout.shape();
-        self.cursors.clear();
-        self.ends.clear();
-        for &start in &self.starts {
-            let key = shape.key(&self.stride[start as usize..]);
-            let begin = start + shape.key_offset() as u32;
-            self.cursors.push(begin);
-            self.ends.push(begin + shape.order_of(key).len() as u32);
-        }
-        for key in &layout.keys {
-            let column = &mut self.columns[key.column];
-            key.read(&self.stride, &mut self.cursors, &self.ends, column)?;
-        }
-        for (cursor, &start) in self.cursors.iter_mut().zip(&self.starts) {
-            let key = shape.key(&self.stride[start as usize..]);
-            *cursor = start + (shape.key_offset() + key.len()) as u32;
-        }
-        self.read_values(&layout)?;
-        self.stride.clear();
-        self.starts.clear();
-        Ok(())
-    }
-
     /// Reads the values behind the keys, where the cursors are.
-    fn read_values(&mut self, layout: &RowLayout) -> Result<(), TableError> {
-        let nulls = &self.cursors;
+    fn read_values(&mut self, layout: &RowLayout, rows: &[&[u8]]) -> Result<(), TableError> {
+        let places = rows.iter().zip(&self.cursors);
+        let places = places.map(|(row, at)| &row[*at as usize..]);
+        let fixed = (layout.null_bytes + layout.fixed_bytes) as u32;
         let ends = &mut self.ends; // where values of any size continue
         ends.clear();
-        ends.extend(
-            nulls
-                .iter()
-                .map(|at| at + (layout.null_bytes + layout.fixed_bytes) as u32),
-        );
+        ends.extend(self.cursors.iter().map(|at| at + fixed));
         let mut offset = layout.null_bytes;
         for (place, value) in layout.values.iter().enumerate() {
             let column = &mut self.columns[value.column];
             let (byte, bit) = (place / 8, 1_u8 << (place % 8));
-            let rows = &self.stride;
-            let is_null = |at: &u32| rows[*at as usize + byte] & bit != 0;
+            let is_null = |values: &[u8]| values[byte] & bit != 0;
             match value.shape {
-                Shape::Null => column.push_nulls(nulls.len()),
+                Shape::Null => column.push_nulls(rows.len()),
                 Shape::Bits => {
-                    for at in nulls {
-                        match is_null(at) {
+                    for values in places.clone() {
+                        match is_null(values) {
                             true => column.push_null(),
-                            false => column.push_bit(rows[*at as usize + offset] == 1),
+                            false => column.push_bit(values[offset] == 1),
                         }
                     }
                 }
                 Shape::Fixed(width) => {
-                    for at in nulls {
-                        match is_null(at) {
-                            true => column.push_null(),
-                            false => column.push_fixed(&rows[*at as usize + offset..][..width]),
-                        }
+                    let values = places.clone().map(|values| match is_null(values) {
+                        true => None,
+                        false => Some(&values[offset..]),
+                    });
+                    match width {
+                        1 => column.push_all::<1>(values.map(first)),
+                        2 => column.push_all::<2>(values.map(first)),
+                        4 => column.push_all::<4>(values.map(first)),
+                        8 => column.push_all::<8>(values.map(first)),
+                        16 => column.push_all::<16>(values.map(first)),
+                        _ => values.for_each(|value| match value {
+                            Some(value) => column.push_fixed(&value[..width]),
+                            None => column.push_null(),
+                        }),
                     }
                 }
                 Shape::Bytes | Shape::Nested => {
-                    for (at, end) in nulls.iter().zip(&mut *ends) {
-                        if is_null(at) {
+                    for ((values, row), end) in places.clone().zip(rows).zip(&mut *ends) {
+                        if is_null(values) {
                             column.push_null();
                             continue;
                         }
-                        let from = *end as usize;
-                        let early = TableError::Damaged("a row ends early");
-                        let bytes = RowShape::row_bytes(&rows[from..]).ok_or(early)?;
-                        let value_bytes = &rows[from + LENGTH_BYTES..][..bytes];
+                        let from = &row[*end as usize..];
+                        let bytes = RowShape::row_bytes(from).ok_or_else(ended_early)?;
+                        let value_bytes = &from[LENGTH_BYTES..][..bytes];
                         match value.shape {
                             Shape::Nested => column.push_nested(value_bytes)?,
-                            _ => column.push_bytes(value_bytes)?,
+                            _ => column.push_bytes(value_bytes),
                         }
                         *end += (LENGTH_BYTES + bytes) as u32;
                     }
@@ -160,4 +142,15 @@ impl RowReader {
         }
         Ok(())
     }
+}
+
+/// The first bytes of a value.
+#[inline]
+fn first<const W: usize>(value: Option<&[u8]>) -> Option<[u8; W]> {
+    value.map(|value| *value.first_chunk().expect("a row has its values"))
+}
+
+#[cold]
+fn ended_early() -> TableError {
+    TableError::Damaged("a row ends early")
 }

@@ -451,7 +451,7 @@ proptest! {
         let mut reader = RowReader::new(&layout, 8);
         let mut batches = Vec::new();
         for (count, &place) in places.iter().enumerate() {
-            reader.push(&rows[place]).expect("a row");
+            reader.push(&[&rows[place]]).expect("a row");
             if count % 23 == 22 {
                 batches.push(reader.finish().expect("a batch"));
             }

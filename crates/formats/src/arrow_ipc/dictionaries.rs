@@ -13,7 +13,7 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::error::FormatError;
-use crate::value_bytes::value_bytes;
+use crate::value_bytes::ValueBytes;
 
 /// The dictionaries of a file, in the order in which columns are walked.
 #[derive(Default)]
@@ -126,21 +126,25 @@ impl Dictionary {
 
     /// Adds values that are new; gives the place of each.
     fn add(&mut self, values: &ArrayRef) -> Result<Vec<u64>, FormatError> {
-        let Some(bytes) = value_bytes(values) else {
+        let Some(bytes) = ValueBytes::of(values) else {
             return Err(FormatError::Damaged(format!(
                 "a dictionary of {} cannot be written",
                 values.data_type()
             )));
         };
+        let bytes = bytes.present();
         let mut places = Vec::with_capacity(bytes.len());
         let mut added = Vec::new();
         for (place, value) in bytes.into_iter().enumerate() {
-            let next = self.places.len() as u64;
-            let known = *self.places.entry(value).or_insert(next);
-            if known == next {
-                added.push(place as u64);
-            }
-            places.push(known);
+            places.push(match self.places.get(value) {
+                Some(known) => *known,
+                None => {
+                    let next = self.places.len() as u64;
+                    self.places.insert(value.to_vec(), next);
+                    added.push(place as u64);
+                    next
+                }
+            });
         }
         if !added.is_empty() {
             let added = take(values, &UInt64Array::from(added), None)?;

@@ -39,19 +39,19 @@ impl<W: Write> FileWriter<W> {
         Ok(self.writer.write(&self.dictionaries.places_of(batch)?)?)
     }
 
-    /// What was written to, with all that was written so far.
-    pub fn written(&mut self) -> &mut W {
+    /// What is written to.
+    pub fn inner_mut(&mut self) -> &mut W {
         self.writer.get_mut()
     }
 
-    /// Writes the dictionaries and the footer; gives back what was written to.
+    /// Writes the dictionaries and the footer.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(mut self) -> Result<W, FormatError> {
+    pub fn finish(&mut self) -> Result<(), FormatError> {
         if let Some(batch) = self.dictionaries.batch(self.writer.schema())? {
             self.writer.write(&batch)?;
         }
-        Ok(self.writer.into_inner()?)
+        Ok(self.writer.finish()?)
     }
 }

@@ -190,20 +190,17 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(())
     }
 
-    /// What was written to, with all that was written so far.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn written(&mut self) -> Result<&mut W, FormatError> {
-        self.writer.flush()?;
-        Ok(self.writer.inner_mut())
+    /// What is written to.
+    pub fn inner_mut(&mut self) -> &mut W {
+        self.writer.inner_mut()
     }
 
-    /// Writes the footer; gives back what was written to.
+    /// Writes the footer.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(self) -> Result<W, FormatError> {
-        Ok(self.writer.into_inner()?)
+    pub fn finish(&mut self) -> Result<(), FormatError> {
+        self.writer.finish()?;
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tonnage_formats::FormatError;
 use tonnage_formats::arrow_ipc::FileWriter;
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
@@ -30,13 +31,13 @@ impl fmt::Debug for ArrowFiles {
 }
 
 impl RowEncoding for ArrowFiles {
-    fn encoder(&self) -> Box<dyn RowEncoder> {
-        Box::new(Encoder {
-            files: self.clone(),
+    fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError> {
+        Ok(Box::new(Encoder {
             reader: RowReader::new(&self.layout, RESERVED_ROWS),
             batch_bytes: 0,
-            file: None,
-        })
+            most_batch_bytes: self.group_bytes,
+            file: FileWriter::new(self.layout.schema(), file).map_err(|why| fail(&why))?,
+        }))
     }
 
     /// A batch, and its message.
@@ -45,54 +46,49 @@ impl RowEncoding for ArrowFiles {
     }
 }
 
-struct Encoder {
-    files: ArrowFiles,
+struct Encoder<'a> {
     reader: RowReader,
     batch_bytes: usize,
-    file: Option<FileWriter<Vec<u8>>>,
+    most_batch_bytes: usize,
+    file: FileWriter<FileBlocks<'a>>,
 }
 
-impl RowEncoder for Encoder {
-    fn push(&mut self, row: &[u8], file: &mut FileBlocks<'_>) -> Result<(), StageError> {
-        self.reader.push(row).map_err(|why| fail(&why))?;
-        self.batch_bytes += row.len();
-        if self.reader.rows() == BATCH_ROWS || self.batch_bytes >= self.files.group_bytes {
-            self.end_batch(file)?;
+impl RowEncoder for Encoder<'_> {
+    fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError> {
+        self.reader.push(rows).map_err(|why| fail(&why))?;
+        self.batch_bytes += rows.iter().map(|row| row.len()).sum::<usize>();
+        if self.reader.rows() >= BATCH_ROWS || self.batch_bytes >= self.most_batch_bytes {
+            self.end_batch()?;
         }
         Ok(())
     }
 
-    fn finish(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError> {
-        self.end_batch(file)?;
-        let writer = self.take_file()?;
-        file.append(&writer.finish().map_err(|why| fail(&why))?)
+    fn finish(mut self: Box<Self>) -> Result<(), StageError> {
+        self.end_batch()?;
+        match self.file.finish() {
+            Ok(()) => self.file.inner_mut().end(),
+            Err(why) => Err(self.stopped(&why)),
+        }
     }
 }
 
-impl Encoder {
-    fn end_batch(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError> {
+impl Encoder<'_> {
+    fn end_batch(&mut self) -> Result<(), StageError> {
         self.batch_bytes = 0;
         if self.reader.rows() == 0 {
             return Ok(());
         }
         let batch = self.reader.finish().map_err(|why| fail(&why))?;
-        let mut writer = self.take_file()?;
-        writer.append(&batch).map_err(|why| fail(&why))?;
-        let written = writer.written();
-        file.append(written)?;
-        written.clear();
-        self.file = Some(writer);
-        Ok(())
+        match self.file.append(&batch) {
+            Ok(()) => Ok(()),
+            Err(why) => Err(self.stopped(&why)),
+        }
     }
 
-    /// The file that was begun, or a new one.
-    fn take_file(&mut self) -> Result<FileWriter<Vec<u8>>, StageError> {
-        match self.file.take() {
-            Some(file) => Ok(file),
-            None => {
-                FileWriter::new(self.files.layout.schema(), Vec::new()).map_err(|why| fail(&why))
-            }
-        }
+    /// Why the file could not be written.
+    fn stopped(&mut self, why: &FormatError) -> StageError {
+        let stopped = self.file.inner_mut().stopped();
+        stopped.unwrap_or_else(|| fail(why))
     }
 }
 

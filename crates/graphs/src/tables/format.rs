@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use ::parquet::basic::Compression;
+use arrow_schema::SchemaRef;
 use serde::Deserialize;
+use tonnage_formats::FormatError;
 use tonnage_formats::parquet::Output;
 use tonnage_formats::text::{Dialect, FieldKey, FieldKind, TextKeys};
 use tonnage_formats::{arrow_ipc, parquet};
@@ -260,14 +262,23 @@ impl TableFormat for ColumnTable {
 
     fn empty_file(&self) -> Result<Vec<u8>, JobError> {
         let file = match &self.output {
-            ColumnOutput::Parquet(output) => {
-                parquet::FileWriter::new(output, Vec::new()).and_then(parquet::FileWriter::finish)
-            }
-            ColumnOutput::Arrow => arrow_ipc::FileWriter::new(self.layout.schema(), Vec::new())
-                .and_then(arrow_ipc::FileWriter::finish),
+            ColumnOutput::Parquet(output) => empty_parquet(output),
+            ColumnOutput::Arrow => empty_arrow(self.layout.schema()),
         };
         file.map_err(|why| JobError::failure(why.to_string()))
     }
+}
+
+fn empty_parquet(output: &Output) -> Result<Vec<u8>, FormatError> {
+    let mut file = parquet::FileWriter::new(output, Vec::new())?;
+    file.finish()?;
+    Ok(std::mem::take(file.inner_mut()))
+}
+
+fn empty_arrow(schema: &SchemaRef) -> Result<Vec<u8>, FormatError> {
+    let mut file = arrow_ipc::FileWriter::new(schema, Vec::new())?;
+    file.finish()?;
+    Ok(std::mem::take(file.inner_mut()))
 }
 
 struct TextTable {

@@ -19,6 +19,9 @@ const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
 const FILL: f64 = 0.7;
 /// The longest row group.
 const GROUP_BYTES: usize = 64 << 20;
+/// Partitions are planned no longer, where memory allows so many: their entries fit into a
+/// second-level cache, and memory that is not touched costs nothing.
+const PARTITION_BYTES: u64 = 24 << 20;
 /// Entries and their copy.
 const ENTRY_BYTES: usize = 16;
 
@@ -119,7 +122,10 @@ impl TablePlan {
             memory_bytes.saturating_sub(split_buffers * split_span + workers * decoding_bytes) / 2;
         let most = open / (workers * BLOCK_BYTES[1]).max(1);
         let needed = usize::try_from(rows_bytes.div_ceil(fits)).unwrap_or(usize::MAX);
-        let partitions = needed.max(2 * workers).min(most);
+        // More partitions than are needed have blocks as long as a device likes.
+        let spare = open / (workers * BLOCK_BYTES[0]);
+        let short = usize::try_from(rows_bytes / PARTITION_BYTES).unwrap_or(usize::MAX);
+        let partitions = needed.max(short.min(spare)).max(2 * workers).min(most);
         if most == 0 || slot_bytes <= ALIGNMENT {
             return Err(setting_error(
                 "memory",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tonnage_formats::FormatError;
 use tonnage_formats::parquet::{FileWriter, Output, RowGroupEncoder};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
@@ -31,15 +32,16 @@ impl fmt::Debug for ParquetFiles {
 }
 
 impl RowEncoding for ParquetFiles {
-    fn encoder(&self) -> Box<dyn RowEncoder> {
-        Box::new(Encoder {
-            files: self.clone(),
+    fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError> {
+        Ok(Box::new(Encoder {
             reader: RowReader::new(&self.layout, BATCH_ROWS),
             batch_bytes: 0,
+            group: RowGroupEncoder::new(&self.output),
             group_bytes: 0,
-            group: None,
-            file: None,
-        })
+            most_group_bytes: self.group_bytes,
+            file: FileWriter::new(&self.output, file).map_err(|why| fail(&why))?,
+            output: Arc::clone(&self.output),
+        }))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -47,76 +49,69 @@ impl RowEncoding for ParquetFiles {
     }
 }
 
-struct Encoder {
-    files: ParquetFiles,
+struct Encoder<'a> {
+    output: Arc<Output>,
     reader: RowReader,
     batch_bytes: usize,
+    group: RowGroupEncoder,
     group_bytes: usize,
-    group: Option<RowGroupEncoder>,
-    file: Option<FileWriter<Vec<u8>>>,
+    most_group_bytes: usize,
+    file: FileWriter<FileBlocks<'a>>,
 }
 
-impl RowEncoder for Encoder {
-    fn push(&mut self, row: &[u8], file: &mut FileBlocks<'_>) -> Result<(), StageError> {
-        self.reader.push(row).map_err(|why| fail(&why))?;
-        self.batch_bytes += row.len();
-        if self.reader.rows() == BATCH_ROWS
-            || self.batch_bytes >= BATCH_BYTES.min(self.files.group_bytes / 2)
+impl RowEncoder for Encoder<'_> {
+    fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError> {
+        self.reader.push(rows).map_err(|why| fail(&why))?;
+        self.batch_bytes += rows.iter().map(|row| row.len()).sum::<usize>();
+        if self.reader.rows() >= BATCH_ROWS
+            || self.batch_bytes >= BATCH_BYTES.min(self.most_group_bytes / 2)
         {
             self.end_batch()?;
-            if self.group_bytes >= self.files.group_bytes {
-                self.end_group(file)?;
+            if self.group_bytes >= self.most_group_bytes {
+                self.end_group()?;
             }
         }
         Ok(())
     }
 
-    fn finish(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError> {
+    fn finish(mut self: Box<Self>) -> Result<(), StageError> {
         self.end_batch()?;
-        self.end_group(file)?;
-        let writer = match self.file.take() {
-            Some(writer) => writer,
-            None => self.begin_file()?,
-        };
-        file.append(&writer.finish().map_err(|why| fail(&why))?)
+        self.end_group()?;
+        match self.file.finish() {
+            Ok(()) => self.file.inner_mut().end(),
+            Err(why) => Err(self.stopped(&why)),
+        }
     }
 }
 
-impl Encoder {
+impl Encoder<'_> {
     fn end_batch(&mut self) -> Result<(), StageError> {
         if self.reader.rows() == 0 {
             return Ok(());
         }
         let batch = self.reader.finish().map_err(|why| fail(&why))?;
-        let output = &self.files.output;
-        let group = self
-            .group
-            .get_or_insert_with(|| RowGroupEncoder::new(output));
-        group.write(&batch).map_err(|why| fail(&why))?;
+        self.group.write(&batch).map_err(|why| fail(&why))?;
         self.group_bytes += std::mem::take(&mut self.batch_bytes);
         Ok(())
     }
 
-    fn end_group(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError> {
-        self.group_bytes = 0;
-        let Some(group) = self.group.take() else {
+    fn end_group(&mut self) -> Result<(), StageError> {
+        if std::mem::take(&mut self.group_bytes) == 0 {
             return Ok(());
-        };
+        }
+        let next = RowGroupEncoder::new(&self.output);
+        let group = std::mem::replace(&mut self.group, next);
         let group = group.finish().map_err(|why| fail(&why))?;
-        let mut writer = match self.file.take() {
-            Some(writer) => writer,
-            None => self.begin_file()?,
-        };
-        writer.append(group).map_err(|why| fail(&why))?;
-        let written = writer.written().map_err(|why| fail(&why))?;
-        file.append(written)?;
-        written.clear();
-        self.file = Some(writer);
-        Ok(())
+        match self.file.append(group) {
+            Ok(()) => Ok(()),
+            Err(why) => Err(self.stopped(&why)),
+        }
     }
 
-    fn begin_file(&self) -> Result<FileWriter<Vec<u8>>, StageError> {
-        FileWriter::new(&self.files.output, Vec::new()).map_err(|why| fail(&why))
+    /// Why the file could not be written.
+    fn stopped(&mut self, why: &FormatError) -> StageError {
+        let stopped = self.file.inner_mut().stopped();
+        stopped.unwrap_or_else(|| fail(why))
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Arena, Graph, Node, RunHandle};
+use tonnage_pipeline::{Arena, Graph, KeptPages, Node, RunHandle};
 use tonnage_stages::boundaries::KeyRanges;
 use tonnage_stages::disk::modes::DiskModes;
 use tonnage_stages::extent::{Extent, aligned};
@@ -45,6 +45,8 @@ use crate::tables::spilled_rows::SpilledRows;
 /// Splits that are sampled, and the most bytes of each.
 const SAMPLED_SPLITS: usize = 64;
 const SAMPLED_BYTES: usize = 256 << 10;
+/// Sampled splits in memory at once, for each worker: memory that is not touched costs nothing.
+const SAMPLING_BUFFERS: usize = 4;
 /// The most keys of a sampled split.
 const SAMPLED_KEYS: usize = 256;
 /// The longest record of text that is gathered from splits; a row is shorter than a block.
@@ -111,6 +113,7 @@ pub struct Outcome {
 /// scratch is removed then, and nothing is published.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
+    let _pages = KeptPages::begin();
     for (setting, directories) in [("output", &config.output), ("scratch", &config.scratch)] {
         if directories.is_empty() {
             return Err(setting_error(setting, "specify at least one directory"));
@@ -238,7 +241,7 @@ impl TableSort<'_> {
     fn sample_rows(&mut self, name: &str, sampled: SplitRows) -> Result<RowSample, JobError> {
         let SplitRows { rows, extents } = sampled;
         let found = Arc::new(Mutex::new(RowSample::default()));
-        let read = self.read(&extents, usize::MAX, SPLITS);
+        let read = self.read(&extents, SAMPLING_BUFFERS * workers(), SPLITS);
         let sample = SampleRows {
             source: rows,
             splits: Arc::new(extents),

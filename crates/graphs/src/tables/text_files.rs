@@ -19,11 +19,13 @@ pub struct TextFiles {
 }
 
 impl RowEncoding for TextFiles {
-    fn encoder(&self) -> Box<dyn RowEncoder> {
-        Box::new(Encoder {
-            files: self.clone(),
+    fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError> {
+        Ok(Box::new(Encoder {
+            shape: self.shape,
+            is_whole_record: self.is_whole_record,
             gathered: self.header.clone(),
-        })
+            file,
+        }))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -31,32 +33,34 @@ impl RowEncoding for TextFiles {
     }
 }
 
-struct Encoder {
-    files: TextFiles,
+struct Encoder<'a> {
+    shape: RowShape,
+    is_whole_record: bool,
     gathered: Vec<u8>,
+    file: FileBlocks<'a>,
 }
 
-impl RowEncoder for Encoder {
-    fn push(&mut self, row: &[u8], file: &mut FileBlocks<'_>) -> Result<(), StageError> {
-        let shape = self.files.shape;
-        let record = match self.files.is_whole_record {
-            true => shape.order_of(shape.key(row)),
-            false => shape.behind_key(row),
-        };
-        self.gathered.extend_from_slice(record);
-        if record.last() != Some(&b'\n') || self.files.is_whole_record {
-            self.gathered.push(b'\n');
-        }
-        if self.gathered.len() >= GATHERED_BYTES {
-            file.append(&self.gathered)?;
-            self.gathered.clear();
+impl RowEncoder for Encoder<'_> {
+    fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError> {
+        for row in rows {
+            let record = match self.is_whole_record {
+                true => self.shape.order_of(self.shape.key(row)),
+                false => self.shape.behind_key(row),
+            };
+            self.gathered.extend_from_slice(record);
+            if record.last() != Some(&b'\n') || self.is_whole_record {
+                self.gathered.push(b'\n');
+            }
+            if self.gathered.len() >= GATHERED_BYTES {
+                self.file.append(&self.gathered)?;
+                self.gathered.clear();
+            }
         }
         Ok(())
     }
 
-    fn finish(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError> {
-        file.append(&self.gathered)?;
-        self.gathered.clone_from(&self.files.header);
-        Ok(())
+    fn finish(mut self: Box<Self>) -> Result<(), StageError> {
+        self.file.append(&self.gathered)?;
+        self.file.end()
     }
 }

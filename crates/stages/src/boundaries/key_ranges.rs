@@ -51,11 +51,12 @@ mod digits {
 #[derive(Clone, Debug)]
 pub struct KeyRanges {
     bounds: Vec<Bound>,
-    common: Vec<u8>,     // what all bounds begin with
-    prefixes: Vec<u128>, // of what follows
-    least: u128,         // of the prefixes
-    shift: u32,          // how far apart places of the table are, as a power of two
-    table: Vec<u32>,     // by place: how many bounds have a smaller one
+    common: Vec<u8>,           // what all bounds begin with
+    common_bits: (u128, u128), // it, and a one for each of its bits, if it has 16 bytes at most
+    prefixes: Vec<u128>,       // of what follows
+    least: u128,               // of the prefixes
+    shift: u32,                // how far apart places of the table are, as a power of two
+    table: Vec<u32>,           // by place: how many bounds have a smaller one
     single: Vec<bool>,
     shares: Vec<u32>, // how many ranges up to this one are of its key alone
 }
@@ -120,8 +121,13 @@ impl KeyRanges {
                 shares[place] = shares[place - 1] + 1;
             }
         }
+        let mask = match common.len() {
+            0 => 0,
+            bytes => u128::MAX << (8 * 16_usize.saturating_sub(bytes)),
+        };
         Self {
             bounds,
+            common_bits: (prefix(&common), mask),
             common,
             prefixes,
             least,
@@ -164,7 +170,7 @@ impl KeyRanges {
     #[inline]
     #[must_use]
     pub fn range_of(&self, key: &[u8], around: (&[u8], &[u8])) -> usize {
-        let Some(behind) = key.strip_prefix(&self.common[..]) else {
+        let Some(behind) = self.behind_common(key) else {
             return match key < &self.common[..] {
                 true => 0,
                 false => self.bounds.len(),
@@ -182,6 +188,21 @@ impl KeyRanges {
         match self.shares[at] {
             0 | 1 => at,
             shares => at - share_of(around, shares),
+        }
+    }
+}
+
+impl KeyRanges {
+    /// What follows in a key that begins as all bounds do. Most beginnings are compared as numbers.
+    #[inline]
+    fn behind_common<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        let (common, mask) = self.common_bits;
+        match key.first_chunk::<16>() {
+            Some(first) if self.common.len() <= 16 => {
+                let is_same = u128::from_be_bytes(*first) & mask == common;
+                is_same.then(|| &key[self.common.len()..])
+            }
+            _ => key.strip_prefix(&self.common[..]),
         }
     }
 }

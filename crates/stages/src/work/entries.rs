@@ -97,22 +97,24 @@ fn are_short<'a>(alike: &[u64], key: &impl Fn(u64) -> &'a [u8]) -> bool {
     bytes <= size_of::<u128>() && alike.iter().all(|&entry| key(entry).len() == bytes)
 }
 
-/// How many bytes all keys begin with: these tell nothing about their order.
-pub fn common_beginning<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> usize {
-    let Some(first) = keys.next() else {
-        return 0;
-    };
-    let mut common = first;
+/// What all keys begin with: it tells nothing about their order.
+pub fn common_beginning<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
+    let mut common = keys.next().unwrap_or_default();
     for key in keys {
         if !key.starts_with(common) {
-            let same = common.iter().zip(key).take_while(|(a, b)| a == b).count();
-            common = &common[..same];
+            common = &common[..alike(common, key)];
         }
         if common.is_empty() {
             break;
         }
     }
-    common.len()
+    common
+}
+
+/// How many bytes two keys have in common at their beginnings.
+pub fn alike(one: &[u8], other: &[u8]) -> usize {
+    let both = one.iter().zip(other);
+    both.take_while(|(one, other)| one == other).count()
 }
 
 /// Sorts entries; `scratch` is memory that is used again.

@@ -161,7 +161,7 @@ impl Sorter {
             let payloads = extent.places();
             payloads.flat_map(|payload| payload.step_by(layout.record_bytes))
         };
-        let skip = common_beginning(places().map(|place| layout.key(record_at(place))));
+        let skip = common_beginning(places().map(|place| layout.key(record_at(place)))).len();
         let prefix_of = |record: &[u8]| prefix(&layout.key(record)[skip..]);
         let sampled = places().step_by(SAMPLE_STRIDE);
         let scale = Scale::about(sampled.map(|place| prefix_of(record_at(place))));

@@ -8,6 +8,7 @@
 //! A partition becomes one file, or several of about the same number of rows.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -20,35 +21,43 @@ use crate::boundaries::prefix;
 use crate::extent::Extent;
 use crate::ports::{BLOCKS, PARTITIONS};
 use crate::totals::{Total, Totals};
-use crate::work::entries::{ENTRY_BYTES, Scale, common_beginning, order, place};
+use crate::work::entries::{ENTRY_BYTES, Scale, alike, common_beginning, order, place};
 
 /// Rows are prefetched so many ahead.
 const AHEAD: usize = 12;
-/// One row in so many is sampled to choose the bits of keys.
-const SAMPLE_STRIDE: usize = 64;
+/// Bytes of a row that are prefetched.
+const AHEAD_BYTES: usize = 128;
+/// Rows of each block that are sampled to choose the bits of keys.
+const SAMPLED_ROWS: usize = 8;
+/// Rows that are encoded at once, and their bytes, about: they stay in the cache.
+const STRIDE_ROWS: usize = 256;
+const STRIDE_BYTES: usize = 1 << 20;
 
 /// Encodes rows into files.
 pub trait RowEncoding: fmt::Debug + Send + Sync {
-    /// An encoder for a worker.
-    fn encoder(&self) -> Box<dyn RowEncoder>;
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// What the file says.
+    fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError>;
 
     /// Memory that an encoder needs.
     fn memory_bytes(&self) -> usize;
 }
 
-/// Encodes the rows of one file after another.
+/// Encodes the rows of one file.
 pub trait RowEncoder {
-    /// Adds a row to the file.
+    /// Adds some rows.
     ///
     /// # Errors
-    /// Why it cannot be encoded, or what the file says.
-    fn push(&mut self, row: &[u8], file: &mut FileBlocks<'_>) -> Result<(), StageError>;
+    /// Why they cannot be encoded, or what the file says.
+    fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError>;
 
-    /// Ends the file; the next row begins another.
+    /// Ends the file.
     ///
     /// # Errors
     /// Why it cannot be encoded, or what the file says.
-    fn finish(&mut self, file: &mut FileBlocks<'_>) -> Result<(), StageError>;
+    fn finish(self: Box<Self>) -> Result<(), StageError>;
 }
 
 /// A partition that is sorted in one go.
@@ -130,7 +139,6 @@ impl StageSpec for SortRows {
     fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         Ok(Box::new(RowSorter {
             sort: self.clone(),
-            encoder: self.encoding.encoder(),
             entries: Vec::with_capacity(self.most_rows),
             buckets: Vec::with_capacity(self.most_rows),
         }))
@@ -139,7 +147,6 @@ impl StageSpec for SortRows {
 
 struct RowSorter {
     sort: SortRows,
-    encoder: Box<dyn RowEncoder>,
     entries: Vec<u64>,
     buckets: Vec<u64>,
 }
@@ -166,27 +173,35 @@ impl RowSorter {
     /// Makes an entry for each row of the buffer; gives how many bytes all keys begin with.
     fn index(&mut self, buffer: &Buffer, extent: &Extent) -> Result<usize, StageError> {
         let (slot, shape) = (buffer.slot(), self.sort.shape);
-        self.entries.clear();
+        let mut sampled = Vec::new();
         for payload in extent.places() {
-            let (mut at, end) = (payload.start, payload.end);
-            while at < end {
-                self.entries.push(at as u64);
-                let bytes = RowShape::row_bytes(&slot[at..end]).filter(|&bytes| bytes > 0);
-                at += bytes.ok_or_else(damaged)?;
-            }
-            if at != end {
-                return Err(damaged().into());
+            for row in RowsOf(&slot[payload]).take(SAMPLED_ROWS) {
+                sampled.push(shape.key(row?));
             }
         }
-        let key = |entry: u64| shape.key(&slot[place(entry)..]);
-        let skip = common_beginning(self.entries.iter().map(|&entry| key(entry)));
-        let prefix_of = |entry: u64| prefix(&key(entry)[skip..]);
-        let sampled = self.entries.iter().step_by(SAMPLE_STRIDE);
-        let scale = Scale::about(sampled.map(|&entry| prefix_of(entry)));
-        for entry in &mut self.entries {
-            *entry = scale.entry(prefix_of(*entry), place(*entry));
+        let mut common: &[u8] = common_beginning(sampled.iter().copied());
+        loop {
+            let skip = common.len();
+            let prefixes = sampled.iter().map(|key| prefix(&key[skip..]));
+            let scale = Scale::about(prefixes);
+            self.entries.clear();
+            for payload in extent.places() {
+                let mut at = payload.start;
+                for row in RowsOf(&slot[payload]) {
+                    let row = row?;
+                    let key = shape.key(row);
+                    if !key.starts_with(common) {
+                        common = &common[..alike(common, key)];
+                    }
+                    let prefix = prefix(&key[skip.min(key.len())..]);
+                    self.entries.push(scale.entry(prefix, at));
+                    at += row.len();
+                }
+            }
+            if common.len() == skip {
+                return Ok(skip);
+            }
         }
-        Ok(skip)
     }
 
     /// Encodes the rows in the entries' order.
@@ -204,15 +219,18 @@ impl RowSorter {
         };
         let (mut sorted, mut left_out) = (Total::default(), Total::default());
         let mut last: Option<&[u8]> = None;
+        let mut rows: Vec<&[u8]> = Vec::with_capacity(STRIDE_ROWS);
         let count = self.entries.len();
         for part in 0..unit.files {
             let number = unit.first_file + part;
-            let mut file = FileBlocks::new(number, number % lanes, ports);
+            let file = FileBlocks::new(number, number % lanes, ports);
+            let mut encoder = self.sort.encoding.begin(file)?;
             let range = count * part / unit.files..count * (part + 1) / unit.files;
+            let mut bytes = 0;
             for at in range {
                 if let Some(&next) = self.entries.get(at + AHEAD) {
                     let next = place(next);
-                    buffer.prefetch(next..(next + 64).min(slot.len()));
+                    buffer.prefetch(next..(next + AHEAD_BYTES).min(slot.len()));
                 }
                 let row = row(self.entries[at]);
                 sorted.count_row(row);
@@ -223,14 +241,42 @@ impl RowSorter {
                         continue;
                     }
                 }
-                self.encoder.push(row, &mut file)?;
+                rows.push(row);
+                bytes += row.len();
+                if rows.len() == STRIDE_ROWS || bytes >= STRIDE_BYTES {
+                    encoder.push(&rows)?;
+                    rows.clear();
+                    bytes = 0;
+                }
             }
-            self.encoder.finish(&mut file)?;
-            file.end()?;
+            encoder.push(&rows)?;
+            rows.clear();
+            encoder.finish()?;
         }
         self.sort.totals.add(0, &sorted);
         self.sort.totals.add(1, &left_out);
         Ok(())
+    }
+}
+
+/// The rows of a block, one after another.
+struct RowsOf<'a>(&'a [u8]);
+
+impl<'a> Iterator for RowsOf<'a> {
+    type Item = Result<&'a [u8], Failure>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let bytes = RowShape::row_bytes(self.0).filter(|&bytes| bytes > 0);
+        let Some((row, rest)) = bytes.and_then(|bytes| self.0.split_at_checked(bytes)) else {
+            self.0 = &[];
+            return Some(Err(damaged()));
+        };
+        self.0 = rest;
+        Some(Ok(row))
     }
 }
 
@@ -245,6 +291,7 @@ pub struct FileBlocks<'a> {
     offset: u64,
     block: Option<Buffer>,
     ports: &'a mut WorkerPorts,
+    stopped: Option<StageError>, // why writing failed
 }
 
 impl<'a> FileBlocks<'a> {
@@ -255,6 +302,7 @@ impl<'a> FileBlocks<'a> {
             offset: 0,
             block: None,
             ports,
+            stopped: None,
         }
     }
 
@@ -287,13 +335,37 @@ impl<'a> FileBlocks<'a> {
         Ok(block)
     }
 
+    /// Why writing failed, if it did: `Write` has no place for it.
+    pub fn stopped(&mut self) -> Option<StageError> {
+        self.stopped.take()
+    }
+
     /// Sends the last block, of no bytes if the file has none.
-    fn end(mut self) -> Result<(), StageError> {
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn end(&mut self) -> Result<(), StageError> {
         let mut last = match self.block.take() {
             Some(block) => block,
             None => self.next(None)?,
         };
         last.is_last = true;
         self.ports.send(last)
+    }
+}
+
+impl io::Write for FileBlocks<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.append(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(why) => {
+                self.stopped = Some(why);
+                Err(io::Error::other("the run was stopped"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
