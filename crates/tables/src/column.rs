@@ -1,6 +1,7 @@
 //! A column of a batch, opened for copying values row by row.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -9,7 +10,10 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, OffsetSizeTrait};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_cast::cast;
 use arrow_schema::DataType;
+
+use crate::error::TableError;
 
 /// How values of a type lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,20 +82,35 @@ pub enum Values {
     /// Views of bytes.
     Views(ScalarBuffer<u128>, Vec<Buffer>),
     /// Lists, structs and maps.
-    Nested(ArrayRef),
+    Nested(Items),
     /// Nulls.
     Null,
 }
 
+/// What nested values consist of.
+#[derive(Debug)]
+pub enum Items {
+    /// Lists and maps: where each begins, and the items of all.
+    Lists(OffsetBuffer<i64>, Box<Column>),
+    /// Lists of a length.
+    FixedSizeLists(usize, Box<Column>),
+    /// The fields of structs.
+    Structs(Vec<Column>),
+}
+
 impl Column {
-    /// Opens a column whose type has a [`Shape`]; dictionaries are decoded before.
-    pub fn open(array: &ArrayRef) -> Self {
+    /// Opens a column whose type has a [`Shape`]. Dictionaries are decoded.
+    ///
+    /// # Errors
+    /// When a dictionary has no such value.
+    pub fn open(array: &ArrayRef) -> Result<Self, TableError> {
         use DataType as T;
         let nulls = array
             .nulls()
             .filter(|nulls| nulls.null_count() > 0)
             .cloned();
         let values = match array.data_type() {
+            T::Dictionary(_, values) => return Self::open(&cast(array, values)?),
             T::Null => Values::Null,
             T::Boolean => Values::Bits(array.as_boolean().values().clone()),
             T::Utf8 => bytes::<GenericStringType<i32>>(array.as_bytes()),
@@ -100,17 +119,39 @@ impl Column {
             T::LargeBinary => large_bytes::<GenericBinaryType<i64>>(array.as_bytes()),
             T::Utf8View => views::<StringViewType>(array.as_byte_view()),
             T::BinaryView => views::<BinaryViewType>(array.as_byte_view()),
-            other => match Shape::of(other) {
-                Some(Shape::Fixed(width)) => {
-                    let data = array.to_data();
-                    let from = data.offset() * width;
-                    let all = &data.buffers()[0];
-                    Values::Fixed(width, all.slice_with_length(from, data.len() * width))
-                }
-                _ => Values::Nested(array.clone()),
-            },
+            T::List(_) => {
+                let lists = array.as_list::<i32>();
+                lists_of(lists.offsets(), lists.values())?
+            }
+            T::LargeList(_) => {
+                let lists = array.as_list::<i64>();
+                lists_of(lists.offsets(), lists.values())?
+            }
+            T::Map(_, _) => {
+                let map = array.as_map();
+                let entries: ArrayRef = Arc::new(map.entries().clone());
+                lists_of(map.offsets(), &entries)?
+            }
+            T::FixedSizeList(_, len) => {
+                let items = Self::open(array.as_fixed_size_list().values())?;
+                Values::Nested(Items::FixedSizeLists(*len as usize, Box::new(items)))
+            }
+            T::Struct(_) => {
+                let fields = array.as_struct().columns().iter().map(Self::open);
+                Values::Nested(Items::Structs(fields.collect::<Result<_, _>>()?))
+            }
+            other => {
+                let width = match Shape::of(other) {
+                    Some(Shape::Fixed(width)) => width,
+                    _ => return Err(TableError::Damaged("a column has another type")),
+                };
+                let data = array.to_data();
+                let from = data.offset() * width;
+                let all = &data.buffers()[0];
+                Values::Fixed(width, all.slice_with_length(from, data.len() * width))
+            }
         };
-        Self { nulls, values }
+        Ok(Self { nulls, values })
     }
 
     /// Whether the row is null.
@@ -118,6 +159,15 @@ impl Column {
     pub fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
+}
+
+fn lists_of<O: OffsetSizeTrait>(
+    offsets: &OffsetBuffer<O>,
+    items: &ArrayRef,
+) -> Result<Values, TableError> {
+    let long: ScalarBuffer<i64> = offsets.iter().map(|at| at.as_usize() as i64).collect();
+    let items = Box::new(Column::open(items)?);
+    Ok(Values::Nested(Items::Lists(OffsetBuffer::new(long), items)))
 }
 
 fn bytes<T: ByteArrayType<Offset = i32>>(array: &GenericByteArray<T>) -> Values {

@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_cast::cast;
-use arrow_schema::DataType;
+use arrow_array::RecordBatch;
 
 use crate::column::{ByteValues, Column, Shape, Values, with_bytes};
 use crate::error::TableError;
@@ -83,15 +81,8 @@ impl RowWriter {
     /// # Errors
     /// When a dictionary has no such value.
     pub fn open(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        let column = |array: &ArrayRef| match array.data_type() {
-            DataType::Dictionary(_, values) => Ok(Column::open(&cast(array, values)?)),
-            _ => Ok(Column::open(array)),
-        };
-        self.columns = batch
-            .columns()
-            .iter()
-            .map(column)
-            .collect::<Result<_, TableError>>()?;
+        let columns = batch.columns().iter().map(Column::open);
+        self.columns = columns.collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -138,16 +129,13 @@ impl RowWriter {
             .values
             .iter()
             .map(|value| &self.columns[value.column]);
-        let nested = columns.filter_map(|column| match &column.values {
-            Values::Nested(array) => Some((column, array)),
-            _ => None,
-        });
-        for (written, (column, array)) in self.nested.iter_mut().zip(nested) {
+        let nested = columns.filter(|column| matches!(column.values, Values::Nested(_)));
+        for (written, column) in self.nested.iter_mut().zip(nested) {
             written.bytes.clear();
             written.ends.clear();
             for row in range.clone() {
                 if !column.is_null(row) {
-                    write_range(array, row, 1, &mut written.bytes);
+                    write_range(column, row, 1, &mut written.bytes);
                 }
                 written.ends.push(written.bytes.len());
             }

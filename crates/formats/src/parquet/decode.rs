@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use bytes::buf::{Buf, Reader};
 use parquet::arrow::arrow_reader::{
-    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelector,
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
@@ -32,10 +32,13 @@ impl Decoder {
             ParquetRecordBatchReaderBuilder::new_with_metadata(InMemory(pieces), group)
                 .with_projection(projection.mask.clone())
                 .with_batch_size(batch_rows);
-        if !split.is_whole {
-            let before = RowSelector::skip(split.rows.start);
-            let rows = RowSelector::select(split.rows.len());
-            reader = reader.with_row_selection(RowSelection::from(vec![before, rows]));
+        if !split.decoded.is_empty() {
+            let mut at = 0;
+            let selection = split.decoded.iter().flat_map(|rows| {
+                let before = rows.start - std::mem::replace(&mut at, rows.end);
+                [RowSelector::skip(before), RowSelector::select(rows.len())]
+            });
+            reader = reader.with_row_selection(selection.collect::<Vec<_>>().into());
         }
         Ok(Self(reader.build()?))
     }

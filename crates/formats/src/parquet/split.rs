@@ -18,6 +18,9 @@ use crate::error::FormatError;
 use crate::ranges::joined;
 use crate::read_at::{ReadAt, WholeFile};
 
+/// Runs of rows that are sampled in a split.
+const SAMPLED_RUNS: usize = 8;
+
 /// A Parquet file, opened: what its footer says.
 #[derive(Clone)]
 pub struct ParquetFile {
@@ -37,8 +40,25 @@ pub struct Split {
     pub ranges: Vec<Range<u64>>,
     /// What the file says of the row group, and where its pages are if the split is a part of it.
     pub(super) group: ArrowReaderMetadata,
-    /// Whether the split is the whole row group.
-    pub(super) is_whole: bool,
+    /// Which of the row group's rows are decoded; none if all are.
+    pub(super) decoded: Vec<Range<usize>>,
+}
+
+impl Split {
+    /// About so many of its rows at most, from places spread evenly over it.
+    #[must_use]
+    pub fn thinned(mut self, rows: usize) -> Self {
+        let all = self.rows.clone();
+        if rows < all.len() {
+            let run = rows.div_ceil(SAMPLED_RUNS);
+            let runs = all.len().min(rows) / run;
+            let begin = |place: usize| all.start + all.len() * place / runs;
+            self.decoded = (0..runs)
+                .map(|place| begin(place)..begin(place) + run)
+                .collect();
+        }
+        self
+    }
 }
 
 /// Columns to read, by their places in the file.
@@ -204,7 +224,7 @@ impl ParquetFile {
                 rows: 0..rows,
                 ranges,
                 group: self.group(number, None)?,
-                is_whole: true,
+                decoded: Vec::new(),
             }]);
         }
         let pages = (0..group.num_columns()).map(|leaf| match is_read(&leaf) {
@@ -231,9 +251,9 @@ impl ParquetFile {
             Split {
                 row_group: number,
                 ranges: joined(ranges.collect(), 0),
+                decoded: vec![rows.clone()],
                 rows,
                 group: group_with_pages.clone(),
-                is_whole: false,
             }
         };
         Ok((0..parts).map(part).collect())

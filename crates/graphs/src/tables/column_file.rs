@@ -57,6 +57,19 @@ enum Encoded {
     Arrow(arrow_ipc::Split, arrow_ipc::Projection),
 }
 
+impl ColumnSplit {
+    /// About so many of its rows, evenly; all rows of an Arrow batch, which cost little to decode.
+    pub fn thinned(self, rows: usize) -> Self {
+        let encoded = match self.encoded {
+            Encoded::Parquet(split, projection) => {
+                Encoded::Parquet(split.thinned(rows), projection)
+            }
+            arrow @ Encoded::Arrow(_, _) => arrow,
+        };
+        Self { encoded, ..self }
+    }
+}
+
 /// Decoded rows.
 pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, FormatError>> + 'a>;
 

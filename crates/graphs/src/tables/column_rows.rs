@@ -18,6 +18,8 @@ use crate::tables::column_file::{ColumnFile, ColumnFormat, ColumnSplit, Projecte
 
 /// Rows that are written at once, so that they stay in the cache.
 const STRIDE_ROWS: usize = 512;
+/// Rows of a sampled split that are decoded at most.
+const SAMPLED_ROWS: usize = 4096;
 /// Rows of a decoded batch.
 const BATCH_ROWS: usize = 8192;
 
@@ -119,7 +121,7 @@ impl Table {
             let split = split.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
             chosen.extend(split.map(|split| TableSplit {
                 file: number,
-                split,
+                split: split.thinned(SAMPLED_ROWS),
             }));
         }
         Ok(chosen)
