@@ -48,11 +48,11 @@ from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.system.activity import ActivityMonitor
 from tonnage.base.system.block_devices import devices_of
+from tonnage.base.system.clock import utc_now
 from tonnage.cli.options.types import parse_size
 from tonnage.measure.net.endpoint import EndpointHost
 from tonnage.measure.net.namespaces import namespaces
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.trial import utc_now
 
 START_RUNS = 3
 """Runs that measure the start-up of a program."""

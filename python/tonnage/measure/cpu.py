@@ -8,13 +8,13 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import Environment, Measurement
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial.trial import (
     STOPPING_RULE,
     new_id,
     page_cache_use,
     summaries,
     trial_from_phase,
-    utc_now,
 )
 
 

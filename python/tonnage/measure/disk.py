@@ -34,6 +34,7 @@ from tonnage.base.records import (
 from tonnage.base.system import procfs
 from tonnage.base.system.activity import activity_during
 from tonnage.base.system.block_devices import devices_of
+from tonnage.base.system.clock import time_after, utc_now
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.trial import repetition
 from tonnage.measure.trial.cache_detection import unproved_detail
@@ -45,9 +46,7 @@ from tonnage.measure.trial.trial import (
     new_id,
     page_cache_use,
     summaries,
-    time_after,
     trial_from_phase,
-    utc_now,
 )
 
 MODES = ("wo", "ro", "rw", "headroom")

@@ -24,6 +24,7 @@ from tonnage.base.records import Measurement, Metric, Source, SystemActivity, Tr
 from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import activity
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.random_io.trial import (
     latency_from_report,
     rate_series,
@@ -33,7 +34,6 @@ from tonnage.measure.random_io.trial import (
 from tonnage.measure.trial import environment, repetition
 from tonnage.measure.trial.repetition import RepetitionPlan, TrialKind
 from tonnage.measure.trial.session import open_session
-from tonnage.measure.trial.trial import utc_now
 
 OPERATIONS = ("get", "put", "multipart")
 MIN_PART_BYTES = 5 << 20

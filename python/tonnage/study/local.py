@@ -28,11 +28,11 @@ from tonnage.base.records import (
     write_table,
 )
 from tonnage.base.system.block_devices import devices_of
+from tonnage.base.system.clock import utc_now
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.cpu import measure_cpu
 from tonnage.measure.disk import DiskSettings, run_disk_rounds, split_read_write
 from tonnage.measure.trial import environment as environments
-from tonnage.measure.trial.trial import utc_now
 from tonnage.model import two_pass
 from tonnage.model.study_findings import bottleneck_reason, findings, warnings
 from tonnage.report.study.page import write_report

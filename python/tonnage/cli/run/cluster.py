@@ -23,7 +23,6 @@ from tonnage.cli.options.plan_file import (
     selected_plan,
 )
 from tonnage.model.node_capacity import cluster_capacity, work_shares
-from tonnage.model.run_comparison.two_pass import compare
 
 if TYPE_CHECKING:
     from tonnage.run.two_pass.job_spec import TwoPassJob
@@ -139,6 +138,8 @@ def _nodes(measured: Sequence[ClusterMeasurement]) -> set[str]:
 
 
 def _compared(record: RunRecord, run: ClusterRun) -> RunRecord:
+    from tonnage.model.run_comparison.two_pass import compare
+
     nodes = [node.node for node in record.nodes]
     return structs.replace(
         record,

@@ -201,8 +201,8 @@ def _sort_here(
     store: StoreOptions,
     faults: Path | None,
 ) -> RunRecord:
+    from tonnage.base.system.clock import utc_now
     from tonnage.measure.trial import environment
-    from tonnage.measure.trial.trial import utc_now
     from tonnage.run.sort.local import sort
 
     refuse_job_paths(read.paths, written.paths, scratch)
@@ -234,8 +234,8 @@ def _sort_table(
     memory: int,
     options: ShuffleOptions,
 ) -> RunRecord:
+    from tonnage.base.system.clock import utc_now
     from tonnage.measure.trial import environment
-    from tonnage.measure.trial.trial import utc_now
     from tonnage.run.sort.tables import TableOrder, sort_table
 
     if options.cluster is not None:

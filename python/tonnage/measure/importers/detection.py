@@ -13,6 +13,7 @@ from msgspec import structs
 
 from tonnage.base.credibility import scorecard
 from tonnage.base.records import Measurement, Metric
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.importers import (
     bonnie,
     elbencho,
@@ -34,7 +35,6 @@ from tonnage.measure.importers.json_reader import (
     parse_documents,
 )
 from tonnage.measure.importers.metric import OPERATIONS, UnknownFormat, UnreadableFile, one_line
-from tonnage.measure.trial.trial import utc_now
 
 __all__ = ["OPERATIONS", "UnreadableFile", "one_line", "read", "to_measurement"]
 

@@ -20,6 +20,7 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
+from tonnage.base.system.clock import utc_now
 from tonnage.cluster import time_limits
 from tonnage.cluster.protocol import Idle, Message, Step
 from tonnage.cluster.step_worker import Handler
@@ -35,7 +36,6 @@ from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import RoundSpec, core_configs
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.session import open_session
-from tonnage.measure.trial.trial import utc_now
 
 
 class RoundPart(Message, frozen=True, tag=True):

@@ -26,6 +26,7 @@ from tonnage.base.records.network_rounds import (
     whole_rounds,
 )
 from tonnage.base.system.activity import ActivityMonitor
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import (
     RoundSpec,
@@ -39,7 +40,7 @@ from tonnage.measure.net.namespaces import namespaces, require_namespaces
 from tonnage.measure.trial import environment, repetition
 from tonnage.measure.trial.repetition import RepetitionPlan
 from tonnage.measure.trial.session import open_session
-from tonnage.measure.trial.trial import WANTED_SHARE, summarise, utc_now
+from tonnage.measure.trial.trial import WANTED_SHARE, summarise
 
 LOOPBACK = "127.0.0.1"
 PORT = 7411

@@ -16,8 +16,8 @@ from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Latency, Metric, Source, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import activity
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial.cache_detection import cache_evidence, unproved_detail
-from tonnage.measure.trial.trial import utc_now
 
 RECORD_BYTES = 100
 WARM_UP_SHARE = 0.1

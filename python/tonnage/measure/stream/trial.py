@@ -13,8 +13,8 @@ from msgspec import structs
 from tonnage.base import core
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.system import activity, block_devices
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.random_io.trial import build_metric, build_trial
-from tonnage.measure.trial.trial import utc_now
 
 OPERATIONS = ("write", "read")
 

@@ -19,7 +19,8 @@ from tonnage.base import core
 from tonnage.base.credibility import NOT_PROVED, scorecard
 from tonnage.base.records import Environment, Measurement, Summary, Trial
 from tonnage.base.records.find_measurements import BEGUN, WHOLE
-from tonnage.measure.trial.trial import new_id, summaries, utc_now
+from tonnage.base.system.clock import utc_now
+from tonnage.measure.trial.trial import new_id, summaries
 
 
 class MeasurementSession:

@@ -103,16 +103,6 @@ def new_id(kind: str) -> str:
     return f"{kind}-{moment}-{secrets.token_hex(3)}"
 
 
-def utc_now() -> str:
-    """The time now, in UTC, as ISO 8601."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def time_after(start: str, seconds: float) -> str:
-    after = datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds)
-    return after.isoformat(timespec="seconds")
-
-
 def _wanted_share(trial: Trial) -> float:
     return (trial.step and trial.step.until_confidence) or WANTED_SHARE
 

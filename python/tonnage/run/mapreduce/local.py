@@ -19,8 +19,8 @@ from tonnage.base import core, formatting
 from tonnage.base.core import stage_stats
 from tonnage.base.core.process_usage import cpu_seconds, peak_memory_bytes
 from tonnage.base.records import RunRecord
+from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.trial import utc_now
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter
 from tonnage.run.mapreduce.functions import Function

@@ -10,9 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-
 from tonnage.base import core
 from tonnage.run.sort.order import ColumnOrder
 
@@ -104,6 +101,9 @@ def _header(first: Path, beginning: bytes) -> bytes:
 
 def _inferred(first: Path, beginning: bytes, delimiter: str) -> dict[str, FieldKind]:
     """What each column is compared as, by the types that PyArrow infers."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
     whole = beginning[: beginning.rfind(b"\n") + 1]
     try:
         table = pa_csv.read_csv(
