@@ -43,12 +43,12 @@ from child import first_line
 
 import tonnage
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import write_atomically
 from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.system.activity import ActivityMonitor
 from tonnage.base.system.block_devices import devices_of
-from tonnage.base.system.clock import utc_now
 from tonnage.cli.options.types import parse_size
 from tonnage.measure.net.endpoint import EndpointHost
 from tonnage.measure.net.namespaces import namespaces

@@ -7,6 +7,7 @@ contains it. The order is the loop's; layers without imports come first.
 LAYERS: dict[str, set[str]] = {
     "_core": set(),
     "base.byte_sizes": set(),
+    "base.clock": set(),
     "base.executor_memory": set(),
     "base.formatting": set(),
     "base.stats": set(),
@@ -17,8 +18,8 @@ LAYERS: dict[str, set[str]] = {
     "catalog": {"base.formatting", "base.records"},
     "cluster": {"base.core", "base.formatting", "base.records"},
     "measure": {
-        *("base.core", "base.credibility", "base.formatting", "base.records", "base.stats"),
-        *("base.system", "cluster"),
+        *("base.clock", "base.core", "base.credibility", "base.formatting", "base.records"),
+        *("base.stats", "base.system", "cluster"),
     },
     "model": {
         *("base.credibility", "base.executor_memory", "base.formatting", "base.records"),
@@ -30,7 +31,8 @@ LAYERS: dict[str, set[str]] = {
     },
     "api.aggregates": {"base.core"},
     "run": {
-        *("api.aggregates", "base.core", "base.formatting", "base.records", "cluster", "measure"),
+        *("api.aggregates", "base.clock", "base.core", "base.formatting", "base.records"),
+        *("cluster", "measure"),
     },
     "simulate": {"base.core", "base.records", "base.stats", "cluster", "model", "plan", "run"},
     "provision": {
@@ -44,7 +46,15 @@ LAYERS: dict[str, set[str]] = {
         *("base.formatting", "base.records", "base.stats", "catalog", "model", "plan", "report"),
     },
     "study": {
-        *("base.core", "base.formatting", "base.records", "base.system", "catalog", "cluster"),
+        *(
+            "base.clock",
+            "base.core",
+            "base.formatting",
+            "base.records",
+            "base.system",
+            "catalog",
+            "cluster",
+        ),
         *("measure", "model", "report", "run"),
     },
     "api": {

@@ -7,8 +7,8 @@ partition -> discard, and generate -> sort -> discard.
 from typing import Any
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import Environment, Measurement
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial.trial import (
     STOPPING_RULE,
     new_id,

@@ -20,6 +20,7 @@ from msgspec import structs
 
 import tonnage
 from tonnage.base import core
+from tonnage.base.clock import time_after, utc_now
 from tonnage.base.credibility import scorecard
 from tonnage.base.records import (
     Environment,
@@ -34,7 +35,6 @@ from tonnage.base.records import (
 from tonnage.base.system import procfs
 from tonnage.base.system.activity import activity_during
 from tonnage.base.system.block_devices import devices_of
-from tonnage.base.system.clock import time_after, utc_now
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.trial import repetition
 from tonnage.measure.trial.cache_detection import unproved_detail

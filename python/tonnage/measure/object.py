@@ -19,12 +19,12 @@ from typing import Any
 
 import tonnage
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Measurement, Metric, Source, SystemActivity, Trial, TrialSpec
 from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import activity
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.random_io.trial import (
     latency_from_report,
     rate_series,

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core, formatting
+from tonnage.base.clock import utc_now
 from tonnage.base.records import (
     ActualPhase,
     ActualTimes,
@@ -28,7 +29,6 @@ from tonnage.base.records import (
     write_table,
 )
 from tonnage.base.system.block_devices import devices_of
-from tonnage.base.system.clock import utc_now
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.cpu import measure_cpu
 from tonnage.measure.disk import DiskSettings, run_disk_rounds, split_read_write

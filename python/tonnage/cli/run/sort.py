@@ -201,7 +201,7 @@ def _sort_here(
     store: StoreOptions,
     faults: Path | None,
 ) -> RunRecord:
-    from tonnage.base.system.clock import utc_now
+    from tonnage.base.clock import utc_now
     from tonnage.measure.trial import environment
     from tonnage.run.sort.local import sort
 
@@ -234,7 +234,7 @@ def _sort_table(
     memory: int,
     options: ShuffleOptions,
 ) -> RunRecord:
-    from tonnage.base.system.clock import utc_now
+    from tonnage.base.clock import utc_now
     from tonnage.measure.trial import environment
     from tonnage.run.sort.tables import TableOrder, sort_table
 

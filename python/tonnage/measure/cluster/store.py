@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import (
     ClusterMeasurement,
     ClusterNode,
@@ -26,7 +27,6 @@ from tonnage.base.records import (
 from tonnage.base.records.cluster_measurement import CLUSTER_BEGUN_FILE, CLUSTER_FILE, NODE_FILE
 from tonnage.base.records.find_measurements import BEGUN, TRIALS
 from tonnage.base.records.network_rounds import NET
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.net.shuffle_analysis import analyse_shuffle
 from tonnage.measure.trial.session import locked_parent_dir, require_same_settings

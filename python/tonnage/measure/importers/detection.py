@@ -11,9 +11,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from tonnage.base.clock import utc_now
 from tonnage.base.credibility import scorecard
 from tonnage.base.records import Measurement, Metric
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.importers import (
     bonnie,
     elbencho,

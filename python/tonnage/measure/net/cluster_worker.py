@@ -17,10 +17,10 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
-from tonnage.base.system.clock import utc_now
 from tonnage.cluster import time_limits
 from tonnage.cluster.protocol import Idle, Message, Step
 from tonnage.cluster.step_worker import Handler

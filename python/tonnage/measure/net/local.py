@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import structs
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import Measurement, Summary, Trial
 from tonnage.base.records.network_rounds import (
     ALL,
@@ -26,7 +27,6 @@ from tonnage.base.records.network_rounds import (
     whole_rounds,
 )
 from tonnage.base.system.activity import ActivityMonitor
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import (
     RoundSpec,

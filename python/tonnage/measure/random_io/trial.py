@@ -13,10 +13,10 @@ from typing import Any
 
 import tonnage
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Latency, Metric, Source, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import activity
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial.cache_detection import cache_evidence, unproved_detail
 
 RECORD_BYTES = 100

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.system import activity, block_devices
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.random_io.trial import build_metric, build_trial
 
 OPERATIONS = ("write", "read")

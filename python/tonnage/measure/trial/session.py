@@ -16,10 +16,10 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.credibility import NOT_PROVED, scorecard
 from tonnage.base.records import Environment, Measurement, Summary, Trial
 from tonnage.base.records.find_measurements import BEGUN, WHOLE
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial.trial import new_id, summaries
 
 

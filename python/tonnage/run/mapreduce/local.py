@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core, formatting
+from tonnage.base.clock import utc_now
 from tonnage.base.core import stage_stats
 from tonnage.base.core.process_usage import cpu_seconds, peak_memory_bytes
 from tonnage.base.records import RunRecord
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial import environment
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.core import stage_stats
 from tonnage.base.core.process_usage import cpu_seconds, peak_memory_bytes
 from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial import environment
 from tonnage.run.reduce import index_store, tuning
 from tonnage.run.reduce.chunk_pool import ChunkPool

@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core, formatting
+from tonnage.base.clock import utc_now
 from tonnage.base.records import RecordError, RunRecord, write_atomically
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy, StudyStep
 from tonnage.base.records.plan import Candidate, Plan
-from tonnage.base.system.clock import utc_now
 from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, connect
 from tonnage.measure.trial.session import locked_dir
 from tonnage.model.run_comparison.plan_accuracy import plan_accuracy

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
+from tonnage.base.clock import utc_now
 from tonnage.base.records import write_atomically
 from tonnage.base.records.base import RecordError, read_values
-from tonnage.base.system.clock import utc_now
 from tonnage.measure.trial.session import locked_parent_dir
 from tonnage.run.two_pass.job_dir.schemas import (
     SCHEMA,
