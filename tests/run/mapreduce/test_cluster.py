@@ -6,7 +6,6 @@ import collections
 import functools
 import importlib.util
 import json
-import os
 import random
 import sys
 import threading
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cluster.sorters import SortMachines, Trouble, directories, driver, has_copies
+from support.mapreduce import Rows, asked, listed, on_fleet, rows_of
 from support.stores.disk import ROOT
 from tonnage import Cluster, Input, MapReduce, per_record, sums
 from tonnage.base import core
@@ -30,7 +30,6 @@ from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.code_shipping import _modules_of
 from tonnage.cluster.failure_kinds import DeterministicError
 from tonnage.cluster.protocol import Step
-from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.worker import _classified_errors
 from tonnage.run.two_pass.driver import run_two_pass
 from tonnage.run.two_pass.job_state import STRAGGLER
@@ -41,7 +40,6 @@ EVERY_TROUBLE = ("dies", "dies in the middle", "dies at the end", "fails")
 
 NODES = ("a", "b", "c")
 LEAST = 16 << 20
-Rows = list[tuple[Any, ...]]
 
 
 def example(name: str) -> Any:
@@ -55,59 +53,11 @@ def example(name: str) -> Any:
     return module
 
 
-def asked(room: Path, job: MapReduce, inputs: Sequence[Input], **more: Any) -> MapReduceJob:
-    """A job into directories that each node has of its own."""
-    usual = {
-        "format": "parquet",
-        "workers": 2,
-        "output": directories(room, "out"),
-        "scratch": directories(room, "scratch"),
-        "memory_bytes": LEAST,
-        "connections": 1,
-        "patience_seconds": 5.0,
-        "command": ["test"],
-    }
-    return map_reduce_job(job, inputs, **(usual | more))
-
-
-def listed(room: Path) -> list[dict[str, Any]]:
-    """The files of the output, each as the manifest lists it."""
-    files: list[dict[str, Any]] = json.loads((room / "job" / "reduced.json").read_text())
-    for each in files:
-        assert os.path.getsize(each["path"]) == each["bytes"]
-        assert pq.read_metadata(each["path"]).num_rows == each["records"]
-    return files
-
-
-def rows_of(room: Path, record: RunRecord) -> Rows:
-    """What a job on a cluster wrote, in the order of its parts; nothing else is left."""
-    files = listed(room)
-    assert record.written_records == sum(each["records"] for each in files)
-    for node in {each.node for each in record.nodes if each.lost is None}:
-        out, scratch = room / node / "out", room / node / "scratch"
-        there = {path.name for path in out.iterdir()} - {"_tonnage.json", "_copies"}
-        assert there == {Path(each["path"]).name for each in files if each["node"] == node}
-        manifest = json.loads((out / "_tonnage.json").read_text())
-        assert manifest["parts"] == [Path(each["path"]).name for each in files]
-        assert list(scratch.iterdir()) == []
-    return [
-        tuple(row.values()) for each in files for row in pq.read_table(each["path"]).to_pylist()
-    ]
-
-
 def alone(room: Path, job: MapReduce, inputs: Sequence[Input]) -> Rows:
     """What one machine makes of it."""
     job.run(inputs, room / "alone", room / "alone-scratch", memory=LEAST, workers=2)
     parts = sorted((room / "alone").glob("part-*"))
     return [tuple(row.values()) for part in parts for row in pq.read_table(part).to_pylist()]
-
-
-def on_fleet(
-    room: Path, job: MapReduce, inputs: Sequence[Input], cluster: SortMachines, **more: Any
-) -> tuple[RunRecord, Rows]:
-    """What a cluster makes of it."""
-    record = run_two_pass(cluster, room / "job", asked(room, job, inputs, **more))
-    return record, rows_of(room, record)
 
 
 def words(batch: pa.RecordBatch) -> pa.RecordBatch:

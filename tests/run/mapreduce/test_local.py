@@ -9,14 +9,12 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pcsv
-import pyarrow.json as pjson
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -25,19 +23,12 @@ from hypothesis import strategies as st
 import tonnage
 from support.cli.command import Tonnage
 from support.cli.processes import started
+from support.mapreduce import LEAST, done, failed, tables
 from support.stores.disk import disk_dir
 from tonnage import Input, MapReduce, counts, groups, per_record, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.mapreduce.shuffle import MemoryBudget
-
-LEAST = "16MiB"
-READERS: dict[str, Callable[[Path], pa.Table]] = {
-    ".parquet": pq.read_table,
-    ".arrow": lambda path: pa.ipc.open_file(pa.OSFile(str(path))).read_all(),
-    ".csv": pcsv.read_csv,
-    ".jsonl": pjson.read_json,
-}
 
 
 def words(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -53,37 +44,6 @@ def bundled(batch: pa.RecordBatch) -> pa.RecordBatch:
         for rows in groups(batch)
     ]
     return pa.RecordBatch.from_pylist(found)
-
-
-def tables(output: Path) -> list[pa.Table]:
-    """The parts of an output, which are those that it lists, and nothing else is there."""
-    parts = sorted(output.glob("part-*"))
-    manifest = json.loads((output / "_tonnage.json").read_text())
-    assert manifest["parts"] == [path.name for path in parts]
-    assert sorted(output.iterdir()) == sorted([*parts, output / "_tonnage.json"])
-    found = [READERS[path.suffix](path) for path in parts]
-    assert manifest["records"] == sum(table.num_rows for table in found)
-    assert manifest["bytes"] == sum(path.stat().st_size for path in parts)
-    return found
-
-
-def done(disk: Path, job: MapReduce, inputs: Any, **options: Any) -> tuple[RunRecord, pa.Table]:
-    """What a job said and wrote; scratch is empty afterwards."""
-    output, scratch = disk / "out", disk / "scratch"
-    record = job.run(inputs, output, scratch, **({"memory": LEAST, "workers": 2} | options))
-    assert list(scratch.iterdir()) == []
-    found = tables(output)
-    assert record.written_records == sum(table.num_rows for table in found)
-    return record, pa.concat_tables(found) if found else pa.table({})
-
-
-def failed(disk: Path, job: MapReduce, inputs: Any, kind: type[Exception], **options: Any) -> str:
-    """What a job that fails says; nothing of it is left."""
-    with pytest.raises(kind) as raised:
-        done(disk, job, inputs, **options)
-    assert not (disk / "out").exists()
-    assert not (disk / "scratch").exists() or list((disk / "scratch").iterdir()) == []
-    return str(raised.value.args[0])
 
 
 def text(path: Path, lines: list[str]) -> Path:

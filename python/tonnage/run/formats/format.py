@@ -142,6 +142,20 @@ def to_batch(table: pa.Table, stage: str = "rows") -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
+def cast_rows(rows: pa.RecordBatch, schema: pa.Schema, stage: str, where: str) -> pa.RecordBatch:
+    """The rows in these columns; `RunError` names the function and ``where`` it cannot be."""
+    if rows.schema.equals(schema):
+        return rows
+    try:
+        return rows.select(schema.names).cast(schema)
+    except (pa.ArrowException, KeyError) as why:
+        raise core.RunError(
+            f"what {stage} returned for {where} has different columns from earlier results "
+            f"({why}); cast the columns in {stage}",
+            stage,
+        ) from why
+
+
 def printable(text: str) -> str:
     """Text that a terminal can show, cut if it is long."""
     shown = "".join(each if each.isprintable() else " " for each in text.replace("\ufffd", "?"))

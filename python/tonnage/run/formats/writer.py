@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tonnage.base import core
+from tonnage.run.formats.format import cast_rows
 from tonnage.run.formats.registry import OUTPUTS
 
 
@@ -23,16 +23,7 @@ class OutputSchema:
         """The rows in the output's columns; `RunError` names ``where`` these cannot hold them."""
         with self._lock:
             self._schema = self._schema or rows.schema.remove_metadata()
-        if rows.schema.equals(self._schema):
-            return rows
-        try:
-            return rows.select(self._schema.names).cast(self._schema)
-        except (pa.ArrowException, KeyError) as why:
-            raise core.RunError(
-                f"what reduce returned for {where} has different columns from earlier results "
-                f"({why}); cast the columns in reduce",
-                "reduce",
-            ) from why
+        return cast_rows(rows, self._schema, "reduce", where)
 
 
 class PartWriter:

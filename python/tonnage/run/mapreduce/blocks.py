@@ -18,9 +18,10 @@ CORRUPT = "a device or memory is corrupting data; the output was discarded"
 
 
 class ObservedSchemas:
-    """The schemas of the rows so far, each with where it was first seen."""
+    """The schemas of a function's rows so far, each with where it was first seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: str) -> None:
+        self._function = function
         self._seen: dict[pa.Schema, str] = {}
         self._lock = threading.Lock()
 
@@ -47,8 +48,9 @@ class ObservedSchemas:
         except pa.ArrowException as why:
             places = " and for ".join(list(self._seen.values())[-2:])
             raise core.RunError(
-                f"map returned columns of different types for {places}: {why}; cast them in map",
-                "map",
+                f"{self._function} returned columns of different types for {places}: {why}; cast "
+                f"them in {self._function}",
+                self._function,
             ) from why
 
 
@@ -86,22 +88,29 @@ def encode(rows: pa.RecordBatch, key: Sequence[str], max_bytes: int) -> Iterator
 
 def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of adjacent blocks, with all columns of ``schema``."""
-    empty = schema.empty_table()
     try:
-        tables = [empty, *(pa.Table.from_batches([batch]) for batch in batches(data))]
-        table = pa.concat_tables(tables, promote_options="default")
-        if table.num_columns > len(schema):
-            extra = sorted({*table.column_names} - {*schema.names})
-            raise core.RunError(
-                f"map was called twice with the same rows and returned column {extra[0]} only "
-                "once; make it deterministic",
-                "map",
-            )
-        return to_batch(table.select(schema.names), "map")
+        tables = [pa.Table.from_batches([batch]) for batch in batches(data)]
     except (pa.ArrowException, OSError) as why:
         raise core.RunError(
             f"data read from scratch differ from what was written ({why}): {CORRUPT}", "to_host"
         ) from why
+    try:
+        table = pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
+    except pa.ArrowException as why:
+        # Not the device's fault: all nodes would read these types.
+        raise core.RunError(
+            f"map was called twice with the same rows and returned other types ({why}); make it "
+            "deterministic",
+            "map",
+        ) from why
+    if table.num_columns > len(schema):
+        extra = sorted({*table.column_names} - {*schema.names})
+        raise core.RunError(
+            f"map was called twice with the same rows and returned column {extra[0]} only "
+            "once; make it deterministic",
+            "map",
+        )
+    return to_batch(table.select(schema.names), "map")
 
 
 def batches(data: bytes) -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,7 @@ from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter
+from tonnage.run.mapreduce import blocks
 from tonnage.run.mapreduce.functions import Function
 from tonnage.run.mapreduce.inputs import Input, InputSplits, Split, find_splits
 from tonnage.run.mapreduce.mapper import Mapper, wrap_function
@@ -164,6 +165,7 @@ class _LocalJob:
         self._rooms, self._on_progress, self._sources = rooms, on_progress, sources
         self._mapper = Mapper(functions.map, functions.keys, sources)
         self._combine = wrap_function("combine", functions.combine, functions.keys)
+        self._shuffled = blocks.ObservedSchemas("combine")
         self._rounds = 0
 
     def pass_one(self) -> tuple[ShuffleOutput, RowCounts]:
@@ -183,6 +185,7 @@ class _LocalJob:
             self._budget,
             self._combine,
             counts,
+            self._shuffled,
             lambda _: self._on_progress(done, 2 * self._splits.bytes),
         )
         return shuffle.to_scratch(self._new_scratch()), counts
@@ -197,7 +200,7 @@ class _LocalJob:
         hidden = Path(output.part(0)).parent
         return PassTwo(
             key=self._functions.keys,
-            schema=self._mapper.schemas.unified(),
+            schema=self._shuffled.unified(),
             ordered=self._functions.ordered,
             budget=self._budget,
             combine=self._combine,

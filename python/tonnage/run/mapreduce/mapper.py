@@ -24,7 +24,7 @@ class Mapper:
 
     def __init__(self, function: Function | None, key: tuple[str, ...], sources: Sources) -> None:
         self._function, self._key = function, key
-        self._reader, self.schemas = SplitReader(sources), blocks.ObservedSchemas()
+        self._reader, self.schemas = SplitReader(sources), blocks.ObservedSchemas("map")
 
     def rows_of(self, split: Split, tally: RowCounts) -> Iterator[pa.RecordBatch]:
         """The mapped rows of a split, batch by batch; no empty batches."""

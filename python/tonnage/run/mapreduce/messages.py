@@ -34,7 +34,7 @@ class MapReducePassOneResult(PassOneResult, frozen=True, kw_only=True):
     came: list[Blocks]
     """What it received, by partition."""
     schemas: list[tuple[str, str]]
-    """Schemas of what functions made, in base64, and where each was first seen."""
+    """Schemas of the rows that it sent, in base64, and where each was first seen."""
 
 
 class MapReducePassTwo(PassTwo, frozen=True, kw_only=True):

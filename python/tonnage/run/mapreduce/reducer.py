@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.format import cast_rows
 from tonnage.run.formats.writer import OutputSchema, PartWriter
 from tonnage.run.mapreduce import blocks, keys
 from tonnage.run.mapreduce.shuffle import (
@@ -180,6 +181,11 @@ class PassTwo:
         count = wanted if bounds is None else len(bounds) + 1
         partitioner = Partitioner(self.key, count, depth, bounds)
         counts = RowCounts()
+
+        def combine(rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
+            assert self.combine is not None
+            return cast_rows(self.combine(rows, where), self.schema, "combine", where)
+
         with self._read_partitions(shuffled, [partition]) as (threads, portions):
 
             def rows_of(portion: tuple[int, bytes]) -> Iterator[pa.RecordBatch]:
@@ -193,8 +199,9 @@ class PassTwo:
                 rows_of,
                 partitioner,
                 self.budget,
-                self.combine,
+                self.combine and combine,
                 counts,
+                blocks.ObservedSchemas("combine"),
                 lambda _: self.on_progress(self._done_bytes),
             )
             divided = shuffle.to_scratch(self.new_scratch())

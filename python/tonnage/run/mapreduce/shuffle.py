@@ -192,7 +192,8 @@ class Shuffle:
 
     Attributes:
         threads: Take ``items`` in turn: splits, or portions of a partition.
-        combine: Makes fewer rows of those with the same key.
+        combine: Makes fewer rows of those with the same key, maybe of wider types.
+        schemas: Notes the columns of the rows that it sends.
         on_progress: Called with the bytes written.
     """
 
@@ -203,6 +204,7 @@ class Shuffle:
     budget: MemoryBudget
     combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None
     counts: RowCounts
+    schemas: blocks.ObservedSchemas
     on_progress: Callable[[int], None]
 
     def send(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -275,6 +277,8 @@ class _Buffer:
         shuffle, key = self._shuffle, self._shuffle.partitioner.key
         if shuffle.combine is not None:
             rows = shuffle.combine(rows, f"the rows buffered up to {where}")
+        if rows.num_rows:
+            shuffle.schemas.note(rows.schema, where)
         shuffle.counts.note_keys(rows, key)
         rows, begins = shuffle.partitioner.partition(rows)
         ends = zip(begins.tolist(), begins[1:].tolist(), strict=False)

@@ -66,6 +66,8 @@ DIVISION = "again-"
 """Begins the names of scratch files of partitions that are divided."""
 USER_STAGES = ("map", "combine", "reduce")
 """Stages whose errors come from the user's functions."""
+DATA_ERRORS = (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError)
+"""What rows of any node raise: no machine causes these, so no node is to be blamed for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +125,7 @@ class MapReduceWorker(TwoPassWorker):
         shares = replace(self._budget, links=request.links)
         bounds = None if firsts is None else bounds_of(rows_from_base64(firsts), functions.keys)
         counts, sources, done = RowCounts(), self._sources(), 0
+        schemas = blocks.ObservedSchemas("combine")
         mapper = self._mapper(sources)
         own = self._splits(splits, sources, on_progress)
 
@@ -142,6 +145,7 @@ class MapReduceWorker(TwoPassWorker):
                 shares,
                 wrap_function("combine", functions.combine, functions.keys),
                 counts,
+                schemas,
                 lambda _: on_progress(done),
             )
             told = shuffle.send(config)
@@ -159,7 +163,7 @@ class MapReduceWorker(TwoPassWorker):
             came=[messages.Blocks(each.records, each.bytes, each.checksum) for each in left.came],
             schemas=[
                 (to_base64(schema.serialize().to_pybytes()), where)
-                for schema, where in mapper.schemas.first_seen
+                for schema, where in schemas.first_seen
             ],
         )
 
@@ -390,6 +394,8 @@ def _classified_errors() -> Iterator[None]:
         if stage == "to_host":  # A disk returned other data than were written.
             raise OSError(errno.EIO, why.args[0]) from why
         raise
+    except DATA_ERRORS as why:
+        raise DeterministicError(f"{type(why).__name__}: {why}") from why
 
 
 def to_ipc(rows: pa.RecordBatch) -> bytes:
