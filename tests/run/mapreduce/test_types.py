@@ -62,6 +62,30 @@ def test_a_combine_whose_types_change_is_named(disk: Path) -> None:
     assert "combine returned columns of different types" in why and "cast them in combine" in why
 
 
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (pa.int64(), 2**63 - 1, 1),
+        (pa.int64(), -(2**63), -1),
+        (pa.uint64(), 2**64 - 1, 1),
+        (pa.decimal128(38, 0), decimal.Decimal(9 * 10**37), decimal.Decimal(10**37)),
+    ],
+)
+def test_a_sum_that_does_not_fit_is_an_error(
+    disk: Path, kind: pa.DataType, one: Any, other: Any
+) -> None:
+    source = table(disk, k=pa.array([1, 1]), v=pa.array([one, other], kind))
+    why = failed(disk, SUMS, source, core.RunError)
+    assert "a sum of v does not fit" in why and "in map" in why
+
+
+def test_a_sum_of_large_values_that_fits_is_exact(disk: Path) -> None:
+    source = table(disk, k=pa.array([1, 1, 1]), v=pa.array([2**63 - 1, -(2**62), None]))
+    _, found = done(disk, SUMS, source)
+    assert found.to_pylist() == [{"k": 1, "v": 2**62 - 1}]
+    assert found.schema.field("v").type == pa.int64()
+
+
 @pytest.mark.slow
 @pytest.mark.real
 def test_a_combine_may_widen_a_type_on_a_cluster(disk: Path) -> None:

@@ -9,10 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from tonnage.run.formats.format import to_batch
 from tonnage.run.mapreduce import keys
 
+pc: Any = pyarrow.compute  # whose stubs know too few of its types
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
@@ -24,8 +26,30 @@ def groups(batch: pa.RecordBatch, key: str | tuple[str, ...] = "key") -> Iterato
 
 
 def sums(*columns: str, key: str | tuple[str, ...] = "key") -> Function:
-    """A function that sums columns by key, for ``combine`` and ``reduce``."""
-    return _aggregated([(column, "sum") for column in columns], list(columns), _names(key))
+    """A function that sums columns by key, for ``combine`` and ``reduce``.
+
+    Nulls are skipped. A sum of integers has 64 bits: one that does not fit is an error.
+    """
+    add = _aggregated([(column, "sum") for column in columns], list(columns), _names(key))
+
+    def sum_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+        risky = [name for name in columns if _may_overflow(batch.column(name))]
+        if not risky:
+            return add(batch)
+        schema = add(batch.slice(0, 0)).schema
+        for name in risky:
+            place = batch.schema.get_field_index(name)
+            wide = batch.column(place).cast(_wider(batch.column(place).type))
+            batch = batch.set_column(place, name, wide)
+        try:
+            return add(batch).cast(schema)
+        except pa.ArrowInvalid as why:
+            raise OverflowError(
+                f"a sum of {', '.join(risky)} does not fit ({why}); cast the column to float64, "
+                "or integers to decimal128(38, 0), in map"
+            ) from why
+
+    return sum_columns
 
 
 def counts(name: str = "n", key: str | tuple[str, ...] = "key") -> Function:
@@ -92,6 +116,26 @@ def _aggregated(aggregations: list[Any], names: list[str], key: tuple[str, ...])
         return keys.sort_by_key(to_batch(found, "reduce"), key)  # Arrow's groups have no order.
 
     return aggregate
+
+
+def _may_overflow(column: Any) -> bool:
+    """Whether a sum of the column's values might exceed what Arrow adds, which would wrap."""
+    kind = column.type
+    if pa.types.is_integer(kind):
+        limit = 1 << 63
+    elif pa.types.is_decimal(kind) and not pa.types.is_decimal256(kind):
+        limit = 10**38 // 10**kind.scale
+    else:
+        return False
+    span = pc.min_max(column).as_py()
+    return bool(span["max"] is not None and max(span["max"], -span["min"]) * len(column) >= limit)
+
+
+def _wider(kind: Any) -> pa.DataType:
+    """A type that holds exactly any sum of a batch."""
+    if pa.types.is_integer(kind):
+        return pa.decimal128(38, 0)
+    return pa.decimal256(76, kind.scale)
 
 
 def _names(key: str | tuple[str, ...]) -> tuple[str, ...]:
