@@ -201,3 +201,50 @@ def test_files_are_reduced_by_local_alone(disk: Path) -> None:
     median = np.sort(rows["seconds"])[2499]
     assert told["seconds"]["quantiles"]["0.5"] == pytest.approx(median, rel=0.01)
     assert Counter(told.keys()) == Counter(["rows", "seconds", "slowest", "users", "most"])
+
+
+def test_nulls_are_skipped(disk: Path) -> None:
+    column = pa.chunked_array([pa.array([1, None]), pa.array([3])])
+    for aggregate, expected in ((Sum(), 4), (Min(), 1), (Max(), 3)):
+        aggregate.add(column)
+        aggregate.add(pa.array([None, None]))
+        assert aggregate.value == expected and isinstance(aggregate.value, (int, np.int64))
+    (disk / "in.csv").write_text("n,v\n1,1\n2,\n3,3\n")
+
+    class OfColumn(AggregateReduction):
+        total, least, most, top = Sum(), Min(), Max(), Top(2)
+
+        def local(self, rows: Any, into: Any) -> Any:
+            for each in vars(into).values():
+                each.add(rows["v"])
+            return into
+
+    found = reduce(OfColumn(), disk / "in.csv", workers=1).result
+    assert (found["total"], found["least"], found["most"]) == (4, 1, 3)
+    assert found["top"].tolist() == [3, 1]
+
+
+def test_integers_are_exact() -> None:
+    large = 2**63 - 1
+    top = Top(2)
+    top.add(pa.array([large, None, large - 1, 5]))
+    assert top.value.tolist() == [large, large - 1]
+    for rows, expected in (
+        (np.array([large, 1]), 2**63),
+        (np.array([2**64 - 1, 1], np.uint64), 2**64),
+        (np.array([-large, -large]), -2 * large),
+        (np.array([True, True]), 2),
+    ):
+        whole, parts = Sum(), Sum()
+        whole.add(rows)
+        for each in rows:
+            other = Sum()
+            other.add(each)
+            parts.merge(other)
+        assert whole.value == parts.value == expected
+    columns = Sum()
+    columns.add(np.array([[large, 1], [1, 2]]))
+    assert columns.value.tolist() == [2**63, 3]
+    small = Sum()
+    small.add(np.array([[1, 2], [3, 4]], np.int8))
+    assert small.value.dtype == np.int64 and small.value.tolist() == [4, 6]

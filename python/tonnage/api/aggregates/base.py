@@ -46,6 +46,11 @@ def array_of(values: Values) -> Array:
     return np.atleast_1d(np.asarray(values))
 
 
+def present(values: Values) -> Array:
+    """Values as an array of rows without nulls, with which integers would become floats."""
+    return array_of(values.drop_null() if isinstance(values, ARROW) else values)
+
+
 def sort_rows(rows: Array) -> Array:
     """Rows sorted by their first column, equal ones by the next."""
     if rows.dtype.names or rows.ndim == 1:

@@ -6,11 +6,25 @@ from typing import Any, Self
 
 import numpy as np
 
-from tonnage.api.aggregates.base import Aggregate, Array, Values, array_of, flat, sort_rows
+from tonnage.api.aggregates.base import Aggregate, Array, Values, array_of, flat, present, sort_rows
+
+_SUMMED_AS: dict[str, Any] = {"f": np.float64, "b": np.int64}
+"""The type of sums, by the kind of the rows' type."""
+
+
+def _exact_sum(rows: Array) -> Any:
+    """The sum of integers as Python's, which do not overflow."""
+    extremes = [abs(int(each)) for each in (rows.min(initial=0), rows.max(initial=0))]
+    fits = max(extremes) * len(rows) < 1 << 63
+    total = rows.sum(axis=0, dtype=np.int64) if fits else rows.astype(object).sum(axis=0)
+    return total.astype(object) if isinstance(total, np.ndarray) else int(total)
 
 
 class Sum(Aggregate):
-    """The sum of rows: a number, or an array of a row's shape; 0 without rows."""
+    """The sum of rows: a number, or an array of a row's shape; 0 without rows.
+
+    Nulls are skipped. Integers are exact: sums beyond 64 bits are Python's integers.
+    """
 
     def __init__(self) -> None:
         self._sum: Any = 0
@@ -20,20 +34,30 @@ class Sum(Aggregate):
 
     def add(self, values: Values) -> None:
         """Add rows, floats with 64 bits."""
-        rows = array_of(values)
-        kind = np.float64 if rows.dtype.kind == "f" else None
-        self._sum = self._sum + rows.sum(axis=0, dtype=kind)
+        rows = present(values)
+        if rows.dtype.kind in "iu":
+            self._sum = self._sum + _exact_sum(rows)
+        else:
+            self._sum = self._sum + rows.sum(axis=0, dtype=_SUMMED_AS.get(rows.dtype.kind))
 
     def merge(self, other: Sum) -> None:
         self._sum = self._sum + other._sum
 
     @property
     def value(self) -> Any:
-        return self._sum
+        if not isinstance(self._sum, np.ndarray) or self._sum.dtype != object:
+            return self._sum
+        try:
+            return self._sum.astype(np.int64)
+        except OverflowError:
+            return self._sum
 
 
 class Min(Aggregate):
-    """The smallest value of each column; ``None`` without rows, NaN if one is."""
+    """The smallest value of each column; nulls are skipped.
+
+    ``None`` without rows, NaN if one is.
+    """
 
     _choose: Any = np.minimum
 
@@ -44,7 +68,7 @@ class Min(Aggregate):
         return type(self)()
 
     def add(self, values: Values) -> None:
-        if len(rows := array_of(values)):
+        if len(rows := present(values)):
             self._update(self._choose.reduce(rows, axis=0))
 
     def merge(self, other: Self) -> None:
@@ -61,7 +85,10 @@ class Min(Aggregate):
 
 
 class Max(Min):
-    """The largest value of each column; ``None`` without rows, NaN if one is."""
+    """The largest value of each column; nulls are skipped.
+
+    ``None`` without rows, NaN if one is.
+    """
 
     _choose = np.maximum
 
@@ -92,8 +119,9 @@ class Concatenation(Aggregate):
 class Top(Concatenation):
     """The ``k`` largest rows in falling order: by their first column, equal ones by the next.
 
-    So ``np.column_stack([seconds, number])`` gives the numbers of the slowest rows. Rows that start
-    with NaN are ignored.
+    So ``np.column_stack([seconds, number])`` gives the numbers of the slowest rows;
+    ``np.rec.fromarrays([seconds, number])`` also keeps integers beyond 2**53 exact. Nulls, and rows
+    that start with NaN, are ignored.
     """
 
     def __init__(self, k: int) -> None:
@@ -107,7 +135,7 @@ class Top(Concatenation):
 
     def add(self, values: Values) -> None:
         """Keep the largest."""
-        super().add(self._largest(array_of(values)))
+        super().add(self._largest(present(values)))
         self._trim()
 
     def merge(self, other: Self) -> None:
