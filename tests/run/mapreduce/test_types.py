@@ -1,6 +1,8 @@
 """Columns of every type come through both passes, on one machine and on a cluster."""
 
 import decimal
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cluster.sorters import SortMachines
-from support.mapreduce import done, failed, on_fleet
+from support.mapreduce import asked, done, failed, listed, on_fleet
 from tonnage import Input, MapReduce, sums
 from tonnage.base import core
+from tonnage.run.two_pass.driver import run_two_pass
 
 SUMS = MapReduce(key="k", combine=sums("v", key="k"), reduce=sums("v", key="k"))
 WIDENED: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
@@ -86,6 +89,54 @@ def test_a_sum_of_large_values_that_fits_is_exact(disk: Path) -> None:
     assert found.schema.field("v").type == pa.int64()
 
 
+def numbers_of(column: pa.ChunkedArray) -> list[int | None]:
+    """Moments as Arrow stores them."""
+    plain: Any = column.combine_chunks()
+    plain = plain.view(pa.int64() if plain.type.bit_width == 64 else pa.int32())
+    numbers: list[int | None] = plain.to_pylist()
+    return numbers
+
+
+DAY = 86_400
+MOMENTS: dict[str, tuple[pa.DataType, list[int], list[str]]] = {
+    "ns": (
+        pa.timestamp("ns"),
+        [1, 2 * 10**9, -1],
+        ["1970-01-01T00:00:00.000000001", "1970-01-01T00:00:02", "1969-12-31T23:59:59.999999999"],
+    ),
+    "zone": (pa.timestamp("us", "Europe/Berlin"), [5], ["1970-01-01T00:00:00.000005Z"]),
+    "duration": (pa.duration("ns"), [1, -3_000_000_000], ["PT0.000000001S", "-PT3S"]),
+    "time": (pa.time64("ns"), [1, DAY * 10**9 - 1], ["00:00:00.000000001", "23:59:59.999999999"]),
+    "date": (pa.date32(), [5_000_000, 0], ["+15659-07-15", "1970-01-01"]),
+    "date64": (pa.date64(), [5_000_000 * DAY * 1000], ["+15659-07-15"]),
+    "year 10000": (pa.timestamp("s"), [253_402_300_800], ["+10000-01-01T00:00:00"]),
+}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments_are_keys_and_iso_8601_in_json(disk: Path, name: str, ordered: bool) -> None:
+    kind, numbers, texts = MOMENTS[name]
+    plain = pa.array([*numbers, None], pa.int64())
+    keys = (plain.cast(pa.int32()) if kind.bit_width == 32 else plain).view(kind)
+    rows = pa.record_batch({"key": keys, "n": pa.array(range(len(keys)))})
+    rows = rows.append_column("many", pa.array([[each, None] for each in keys], pa.list_(kind)))
+    with pa.ipc.new_file(disk / "in.arrow", rows.schema) as file:  # Parquet has fewer types.
+        file.write_batch(rows)
+    job = MapReduce(ordered=ordered, partitions=1)
+    _, found = done(disk, job, disk / "in.arrow", format="arrow")
+    assert sorted(found["n"].to_pylist()) == [*range(len(keys))]
+    if ordered:
+        assert numbers_of(found["key"]) == [*sorted(numbers), None]
+    shutil.rmtree(disk / "out")
+    done(disk, job, disk / "in.arrow", format="json")
+    (part,) = (disk / "out").glob("part-*")
+    lines = [json.loads(line) for line in part.read_text().splitlines()]
+    lines.sort(key=lambda line: line["n"])
+    assert [line["key"] for line in lines] == [*texts, None]
+    assert [line["many"] for line in lines] == [[text, None] for text in [*texts, None]]
+
+
 @pytest.mark.slow
 @pytest.mark.real
 def test_a_combine_may_widen_a_type_on_a_cluster(disk: Path) -> None:
@@ -93,3 +144,14 @@ def test_a_combine_may_widen_a_type_on_a_cluster(disk: Path) -> None:
     record, found = on_fleet(disk, SUMS, [Input(source)], SortMachines("a", "b"))
     assert sorted(found) == [(1, 3), (2, 3)]
     assert [node.lost for node in record.nodes] == [None, None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ordered", [False, True])
+def test_nanoseconds_are_keys_on_a_cluster(disk: Path, ordered: bool) -> None:
+    source = table(disk, key=pa.array([1, 2, 3], pa.timestamp("ns")), n=pa.array([1, 2, 3]))
+    asked_for = asked(disk, MapReduce(reduce=sums("n"), ordered=ordered), [Input(source)])
+    record = run_two_pass(SortMachines("a", "b"), disk / "job", asked_for)
+    assert [node.lost for node in record.nodes] == [None, None]
+    found = pa.concat_tables(pq.read_table(each["path"]) for each in listed(disk))
+    assert numbers_of(found["key"].sort()) == [1, 2, 3]

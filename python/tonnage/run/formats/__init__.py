@@ -6,6 +6,7 @@
     fixed_width   rows of a fixed width, and NumPy files   parquet, arrow
     lines         plain text, and what text has in common  csv, json
     writer        parts of the output                      columns     rows as numbers
+    plain_values  columns as JSON has them
 
 Rows of a fixed width are cut by arithmetic, Parquet at row groups, Arrow at record batches, text
 where lines end.

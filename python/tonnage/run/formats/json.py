@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow.json as pjson
 
 from tonnage.run.formats.format import Chunk, OutputFormat, Rows, invalid_file, printable, to_batch
 from tonnage.run.formats.lines import LineChunks, LineSplits, beginning_error, beginning_schema
+from tonnage.run.formats.plain_values import plain_values
 from tonnage.run.storage.sources import InputFile, Sources
 
 ROWS_AT_ONCE = 1024
@@ -75,16 +75,13 @@ class _Writer:
 
     def write_batch(self, rows: pa.RecordBatch) -> None:
         for at in range(0, rows.num_rows, ROWS_AT_ONCE):
+            columns = [plain_values(each) for each in rows.slice(at, ROWS_AT_ONCE).columns]
             lines = [
-                json.dumps(row, ensure_ascii=False, default=_as_text) + "\n"
-                for row in rows.slice(at, ROWS_AT_ONCE).to_pylist()
+                json.dumps(dict(zip(rows.schema.names, row, strict=True)), ensure_ascii=False)
+                + "\n"
+                for row in zip(*columns, strict=True)
             ]
             self._file.write("".join(lines).encode())
-
-
-def _as_text(value: Any) -> str:
-    """What JSON has no type for: bytes as Base64, anything else as it is printed."""
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _told_schema(file: InputFile, sources: Sources) -> pa.Schema:

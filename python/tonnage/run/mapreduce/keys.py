@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from tonnage.base import core
+from tonnage.run.formats.plain_values import plain_values
 
 pc: Any = pyarrow.compute  # whose stubs know too few of its types
 Hashes = npt.NDArray[np.uint64]
@@ -80,7 +81,7 @@ def comparable_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> tuple
 
 
 def format_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> str:
-    values = [repr(batch.column(name)[row].as_py()) for name in key]
+    values = [_value_text(batch.column(name).slice(row, 1)) for name in key]
     text = values[0] if len(values) == 1 else f"({', '.join(values)})"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
@@ -191,6 +192,12 @@ def _differ(one: Any, two: Any) -> npt.NDArray[np.bool_]:
         differ = pc.and_not(differ, both)
     found: npt.NDArray[np.bool_] = differ.to_numpy(zero_copy_only=False)
     return found
+
+
+def _value_text(column: Any) -> str:
+    # Python's own moments have no nanoseconds, and end in the year 9999.
+    is_moment = pa.types.is_temporal(column.type)
+    return repr((plain_values(column) if is_moment else column.to_pylist())[0])
 
 
 def _comparable(scalar: Any) -> tuple[Any, ...]:
