@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from tonnage import MapReduce, counts
 from tonnage.base import core
 from tonnage.run.formats import as_points, blocks_of_points, columns, detect_chunk_format, lines
 from tonnage.run.reduce.index import build_index
@@ -193,3 +195,77 @@ def test_rows_become_points_a_block_at_a_time(kind: str, monkeypatch: pytest.Mon
     named = pa.record_batch({"x": rows[:, 0], "y": rows[:, -1]})
     found = np.concatenate([points for _, points in blocks_of_points(named, ["y"])])
     np.testing.assert_array_equal(found, rows[:, -1:])
+
+
+TWO_ROWS = {
+    "csv": "k,v{0}1,2{0}3,4",
+    "json": '{{"k": 1, "v": 2}}{0}{{"k": 3, "v": 4}}',
+    "txt": "1,2{0}3,4",
+}
+
+
+@pytest.mark.parametrize("end", ["", "\r"])
+@pytest.mark.parametrize("suffix", TWO_ROWS)
+def test_lines_may_end_in_cr(disk: Path, suffix: str, end: str) -> None:
+    path = disk / f"in.{suffix}"
+    path.write_bytes((TWO_ROWS[suffix].format("\r") + end).encode())
+    key = "line" if suffix == "txt" else "k"
+    record = MapReduce(key=key).run(path, disk / "out", disk / "scratch", workers=1)
+    (part,) = (disk / "out").glob("part-*")
+    expected = ["1,2", "3,4"] if suffix == "txt" else [1, 3]
+    assert record.records == 2 and pq.read_table(part)[key].to_pylist() == expected
+    if suffix != "txt":
+        whole = [len(rows) for rows in read([path], 1 << 20)]
+        assert whole == [2] and [len(rows) for rows in read([path], 1)] == [1, 1]
+
+
+def test_a_cr_within_the_first_line_is_refused(disk: Path) -> None:
+    (disk / "in.csv").write_bytes(b"k,v\rw\n1,2,3\n")
+    with pytest.raises(core.UsageError, match="its first line is not text"):
+        read([disk / "in.csv"], 100)
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "lines"])
+def test_compressed_text_is_refused(disk: Path, format: str) -> None:
+    path = disk / "in.csv.gz"
+    path.write_bytes(gzip.compress(b"k,v\n1,2\n3,4\n"))
+    job = MapReduce(key="line" if format == "lines" else "k")
+    with pytest.raises((core.UsageError, core.RunError), match="is compressed with gzip"):
+        job.run(path, disk / "out", disk / "scratch", input_format=format, workers=1)
+
+
+LONG = [2**64 - 1, 2**64 - 2, 2**64 - 1]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "more", "kind"),
+    [
+        ("csv", [], pa.uint64()),
+        ("json", [], pa.uint64()),
+        ("csv", [-1], pa.decimal128(38, 0)),
+        ("json", [-1], pa.decimal128(38, 0)),
+        ("csv", [10**40], pa.string()),
+        ("json", [10**40], pa.decimal256(76, 0)),
+    ],
+)
+def test_integers_of_more_than_63_bits_are_exact(
+    disk: Path, suffix: str, more: list[int], kind: pa.DataType
+) -> None:
+    keys = LONG + more
+    lines = (
+        ["k,x", *(f"{key},0.5" for key in keys)]
+        if suffix == "csv"
+        else [f'{{"k": {key}, "x": 0.5}}' for key in keys]
+    )
+    path = disk / f"in.{suffix}"
+    path.write_text("\n".join(lines) + "\n")
+    MapReduce(key="k", reduce=counts(key="k"), ordered=True).run(
+        path, disk / "out", disk / "scratch", format="arrow", workers=1
+    )
+    parts = sorted((disk / "out").glob("part-*"))
+    found = pa.concat_tables(ipc.open_file(part).read_all() for part in parts)
+    assert found["k"].type == kind
+    assert sorted(int(each) for each in found["k"].to_pylist()) == sorted({*keys})
+    assert sum(found["n"].to_pylist()) == len(keys)
+    (rows,) = read([path], 1 << 20)
+    assert rows["k"].type == kind and rows["x"].type == pa.float64()

@@ -366,6 +366,15 @@ def test_a_row_that_no_block_holds_is_named(disk: Path) -> None:
     assert done(disk, job, path, memory="64MiB")[1].num_rows == 2
 
 
+@pytest.mark.parametrize("format", ["lines", "json", "csv"])
+def test_a_line_that_memory_does_not_hold_is_refused(disk: Path, format: str) -> None:
+    path, begins = disk / "in", {"lines": b"", "json": b'{"key": "', "csv": b"key\n"}[format]
+    path.write_bytes(begins + b"x" * (20 << 20))
+    job = MapReduce(key="line" if format == "lines" else "key")
+    said = failed(disk, job, path, core.RunError, input_format=format)
+    assert "a line has more than 1048576 bytes" in said and "use more memory" in said
+
+
 CORRUPT: dict[str, tuple[str, bytes, str]] = {
     "a number that is none": ("a.csv", b"key,n\n" + b"k,1\n" * 300_000 + b"k,x\n", "line 300002"),
     "a row that is short": ("a.csv", b"key,n\n" + b"k,1\n" * 300_000 + b"k\n", "line 300002"),

@@ -5,6 +5,7 @@
     registry      all formats, by names and suffixes      format      what a format can do
     fixed_width   rows of a fixed width, and NumPy files   parquet, arrow
     lines         plain text, and what text has in common  csv, json
+    integers      of more than 63 bits, in text
     writer        parts of the output                      columns     rows as numbers
     plain_values  columns as JSON has them
 

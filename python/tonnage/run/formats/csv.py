@@ -14,7 +14,20 @@ import pyarrow.csv as pcsv
 
 from tonnage.base import core
 from tonnage.run.formats.format import Chunk, OutputFormat, Rows, invalid_file, printable, to_batch
-from tonnage.run.formats.lines import LineChunks, LineSplits, beginning_error, beginning_schema
+from tonnage.run.formats.integers import LONG_INTEGER, integer_type
+from tonnage.run.formats.lines import (
+    BEGINNING_BYTES,
+    CR,
+    LF,
+    LineChunks,
+    LineSplits,
+    beginning_error,
+    beginning_schema,
+    compression,
+    line_end,
+    line_pieces,
+    with_lf,
+)
 from tonnage.run.storage.sources import InputFile, Sources
 
 VALUE = rb'(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+)?'
@@ -45,7 +58,7 @@ class Csv(LineChunks, LineSplits, OutputFormat):
         except pa.ArrowInvalid as why:
             raise invalid_file(file, self.NAME, printable(str(why))) from why
         try:
-            return to_batch(_parse(bytes(data), schema))
+            return to_batch(_parse(with_lf(bytes(data), file, sources), schema))
         except pa.ArrowInvalid as why:
             if "conversion error" not in str(why):
                 raise
@@ -79,8 +92,17 @@ class Csv(LineChunks, LineSplits, OutputFormat):
 
 def _header(file: InputFile, sources: Sources) -> bytes:
     with sources.open(file) as opened:
-        line = opened.readline()
-    if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
+        line = b""
+        for piece in line_pieces(opened, LF):
+            line += piece
+            if len(line) > BEGINNING_BYTES:
+                break
+    if CR in line.rstrip(CR + LF) and line_end(file, sources) == CR:
+        line = line[: line.find(CR) + 1]
+    if why := compression(line):
+        raise core.UsageError(f"input {file.name} {why}", setting="input_format")
+    text = line.rstrip(CR + LF)
+    if len(line) > BEGINNING_BYTES or any(each < ord(" ") and each not in b"\t" for each in text):
         raise core.UsageError(
             f"input {file.name}: its first line is not text, so it is not CSV; specify its format",
             setting="input_format",
@@ -95,6 +117,19 @@ def _schema(file: InputFile, sources: Sources) -> pa.Schema:
 def _infer(text: bytes, given: pa.Schema | None) -> pa.Schema:
     options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
     inferred = pcsv.read_csv(io.BytesIO(text), options).schema
+    floats = [each.name for each in inferred if each.type == pa.float64()]
+    if floats and LONG_INTEGER.search(text):
+        convert = pcsv.ConvertOptions(
+            column_types=dict.fromkeys(floats, pa.string()),
+            include_columns=floats,
+            strings_can_be_null=True,
+        )
+        texts = pcsv.read_csv(io.BytesIO(text), options, convert_options=convert)
+        for name in floats:
+            values: list[Any] = texts[name].drop_null().to_pylist()
+            if kind := integer_type(values, pa.string()):
+                place = inferred.get_field_index(name)
+                inferred = inferred.set(place, pa.field(name, kind))
     if given is None:
         return inferred
     return pa.schema(

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.json as pjson
 
 from tonnage.run.formats.format import Chunk, OutputFormat, Rows, invalid_file, printable, to_batch
-from tonnage.run.formats.lines import LineChunks, LineSplits, beginning_error, beginning_schema
+from tonnage.run.formats.integers import LONG_INTEGER, integer_type
+from tonnage.run.formats.lines import (
+    LineChunks,
+    LineSplits,
+    beginning_error,
+    beginning_schema,
+    with_lf,
+)
 from tonnage.run.formats.plain_values import plain_values
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -34,7 +41,7 @@ class Json(LineChunks, LineSplits, OutputFormat):
 
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """Parse the lines; `ValueError` if an object has not the keys that the file begins with."""
-        rows = _parse(bytes(data), _told_schema(file, sources))
+        rows = _parse(with_lf(bytes(data), file, sources), _told_schema(file, sources))
         if other := {*rows.schema.names} ^ {*self._names}:
             raise ValueError(
                 f"only some objects have {sorted(other)}; begin each file with an object that "
@@ -92,7 +99,23 @@ def _told_schema(file: InputFile, sources: Sources) -> pa.Schema:
 
 
 def _schema(file: InputFile, sources: Sources) -> pa.Schema:
-    return beginning_schema(file, sources, lambda text: _parse(text, None).schema, Json.FIRST_ROW)
+    return beginning_schema(file, sources, _infer, Json.FIRST_ROW)
+
+
+def _infer(text: bytes) -> pa.Schema:
+    inferred = _parse(text, None).schema
+    floats = [each.name for each in inferred if each.type == pa.float64()]
+    if floats and LONG_INTEGER.search(text):
+        rows = [
+            json.loads(line, parse_int=str, parse_float=str)
+            for line in text.split(b"\n")
+            if line.strip()
+        ]
+        for name in floats:
+            values = (str(row[name]) for row in rows if row.get(name) is not None)
+            if kind := integer_type(values, pa.decimal256(76, 0)):
+                inferred = inferred.set(inferred.get_field_index(name), pa.field(name, kind))
+    return inferred
 
 
 def _parse(text: bytes, schema: pa.Schema | None) -> pa.Table:

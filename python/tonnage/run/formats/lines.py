@@ -1,13 +1,15 @@
 """Text whose lines are rows: what CSV, JSON lines and plain text have in common.
 
-A line belongs to the split that it begins in, however long it is. Chunks end where lines end.
+A line belongs to the split that it begins in, if it is not too long for memory. Chunks end where
+lines end: at LF, or at CR in a file that has no LF in its beginning. Such a file's CRs become LFs
+as soon as they are read.
 """
 
 import itertools
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +18,9 @@ import pyarrow.compute as pc
 from tonnage.base import core
 from tonnage.run.formats.format import Chunk, ChunkFormat
 from tonnage.run.formats.splittable import SplitFormat
-from tonnage.run.storage.sources import InputFile, Sources
+from tonnage.run.storage.sources import LINE_BYTES, InputFile, Sources
 
+LF, CR = b"\n", b"\r"
 BEGINNING_BYTES = 1 << 20
 """The part of a file that tells the types of its columns."""
 COUNTED_BYTES = 64 << 20
@@ -26,6 +29,17 @@ TAIL_BYTES = 16 << 10
 """Read beyond a split in the same request: most lines end by then."""
 ROW_NUMBER = re.compile(r"[Rr]ow #?(\d+)")
 """How Arrow's errors name a row."""
+COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+}
+"""How compressed files begin."""
+
+
+class LongLine(pa.ArrowInvalid):
+    """A line is longer than a reader's memory."""
 
 
 class LineChunks(ChunkFormat):
@@ -35,13 +49,13 @@ class LineChunks(ChunkFormat):
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         self.check_row_type(file, self.row_type(file, sources))
-        begin = self.first_row_offset(file, sources)
+        begin, ends_with = self.first_row_offset(file, sources), line_end(file, sources)
         with sources.open(file) as opened:
             while begin < file.bytes:
                 end = min(begin + chunk_bytes, file.bytes)
                 if end < file.bytes:
                     opened.seek(end - 1)
-                    end += len(opened.readline()) - 1
+                    end += sum(map(len, line_pieces(opened, ends_with))) - 1
                 yield Chunk(number, begin, end - begin, None)
                 begin = end
 
@@ -67,7 +81,10 @@ class LineSplits(SplitFormat):
     def locate(self, error: str, file: InputFile, begin: int, end: int, sources: Sources) -> str:
         if begin > COUNTED_BYTES:
             return error
-        offset, text = lines_in(file, begin, end, sources)
+        try:
+            offset, text = lines_in(file, begin, end, sources)
+        except pa.ArrowInvalid:  # The line is too long, or the file is compressed.
+            return error
         return add_line(error, text, lines_before(file, offset, sources), self.FIRST_ROW)
 
 
@@ -91,7 +108,10 @@ class Lines(LineSplits):
         """An error with the first line that is not UTF-8."""
         if begin > COUNTED_BYTES:
             return error
-        offset, text = lines_in(file, begin, end, sources)
+        try:
+            offset, text = lines_in(file, begin, end, sources)
+        except pa.ArrowInvalid:  # The line is too long, or the file is compressed.
+            return error
         for number, line in enumerate(text.split(b"\n"), 1):
             try:
                 line.decode()
@@ -101,25 +121,76 @@ class Lines(LineSplits):
 
 
 def lines_in(file: InputFile, begin: int, end: int, sources: Sources) -> tuple[int, bytes]:
-    """The lines that begin in a span, and the offset of the first."""
+    """The lines that begin in a span, each ended by LF, and the offset of the first.
+
+    Raises:
+        LongLine: The last one is longer than the memory of a reader.
+    """
     # With the byte before: if it ends a line, the next line begins with the span.
     before = min(begin, 1)
     start, length = begin - before, end - begin + before
     with sources.open(file) as opened:
         opened.seek(start)
         text = opened.read(length + TAIL_BYTES)
+        if not begin and (why := compression(text)):
+            raise pa.ArrowInvalid(f"the file {why}")
+        ends_with = LF if LF in text or CR not in text else line_end(file, sources)
+        text = text.replace(ends_with, LF)
         first = text.find(b"\n") + 1 if before else 0
         if first >= length or (before and not first):
             return end, b""
-        last = text.find(b"\n", length - 1) + 1
-        lines = text[first:last] if last else text[first:] + opened.readline()
-    return start + first, lines
+        if last := text.find(b"\n", length - 1) + 1:
+            return start + first, text[first:last]
+        pieces, size = [text[first:]], 0
+        for piece in line_pieces(opened, ends_with):
+            pieces.append(piece.replace(ends_with, LF))
+            size += len(piece)
+            if size > sources.reader_bytes:
+                raise LongLine(
+                    f"a line has more than {sources.reader_bytes} bytes, which is all that a "
+                    "thread has memory for; use more memory or fewer workers"
+                )
+    return start + first, b"".join(pieces)
+
+
+def line_pieces(opened: BinaryIO, ends_with: bytes) -> Iterator[bytes]:
+    """A line from here on, piece by piece; it may extend to the end of the file."""
+    while piece := opened.read(LINE_BYTES):
+        end = piece.find(ends_with) + 1
+        yield piece[:end] if end else piece
+        if end:
+            return
+
+
+def line_end(file: InputFile, sources: Sources) -> bytes:
+    """The byte that ends a file's lines, by its beginning."""
+    return sources.cached(file, _line_end)
+
+
+def _line_end(file: InputFile, sources: Sources) -> bytes:
+    with sources.open(file) as opened:
+        beginning = opened.read(LINE_BYTES)
+    return CR if CR in beginning[:-1] and LF not in beginning else LF
+
+
+def with_lf(text: bytes, file: InputFile, sources: Sources) -> bytes:
+    """Lines, each ended by LF."""
+    return text.replace(line_end(file, sources), LF) if CR in text else text
+
+
+def compression(beginning: bytes) -> str | None:
+    """What is wrong with a file that begins so, if it is compressed."""
+    for magic, name in COMPRESSED.items():
+        if beginning.startswith(magic):
+            return f"is compressed with {name}; decompress it first"
+    return None
 
 
 def lines_before(file: InputFile, offset: int, sources: Sources) -> int:
+    ends_with = line_end(file, sources)
     with sources.open(file) as opened:
         parts = range(0, offset, BEGINNING_BYTES)
-        return sum(opened.read(min(BEGINNING_BYTES, offset - at)).count(b"\n") for at in parts)
+        return sum(opened.read(min(BEGINNING_BYTES, offset - at)).count(ends_with) for at in parts)
 
 
 def beginning_schema(

@@ -107,7 +107,7 @@ def run_map_reduce(
     suffix = output_suffix(format)
     existing = [path if path.exists() else path.parent for path in (output, *scratch)]
     machine = environment.capture([path for path in existing if path.exists()])
-    sources = Sources(object_store or ObjectStoreOptions(), threads)
+    sources = Sources(object_store or ObjectStoreOptions(), threads, budget.buffer_bytes)
     splits = find_splits(inputs, budget.split_bytes, sources)
     with ExitStack() as stack:
         output_files = core.OutputFiles([str(output)], suffix)

@@ -353,7 +353,7 @@ class MapReduceWorker(TwoPassWorker):
         return Mapper(functions.map, functions.keys, sources)
 
     def _sources(self) -> Sources:
-        return Sources(self._config.object_store, self._budget.workers)
+        return Sources(self._config.object_store, self._budget.workers, self._budget.buffer_bytes)
 
     @property
     def _budget(self) -> MemoryBudget:

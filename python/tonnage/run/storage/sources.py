@@ -29,6 +29,8 @@ from tonnage.run.thread_pool import WorkerThreads
 CACHED_FILES = 4096
 LINE_BYTES = 256 << 10
 """Requested at once to find the end of a line in an object."""
+READER_BYTES = 64 << 20
+"""What a reader may hold of a file at once, unless the job says."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,9 +46,15 @@ class InputFile:
 
 
 class Sources:
-    """Opens files and objects in any thread; ``readers`` threads share the concurrent requests."""
+    """Opens files and objects in any thread; ``readers`` threads share the concurrent requests.
 
-    def __init__(self, options: ObjectStoreOptions, readers: int) -> None:
+    Each of them may hold ``reader_bytes`` of what cannot be divided, such as a line.
+    """
+
+    def __init__(
+        self, options: ObjectStoreOptions, readers: int, reader_bytes: int = READER_BYTES
+    ) -> None:
+        self.reader_bytes = reader_bytes
         self._options, self.concurrency = options, options.concurrency
         requests_each = max(self.concurrency // readers, 1)
         self._ranges = core.RangeReader(json.dumps(options.store("")), requests_each)
