@@ -6,11 +6,14 @@ import io
 import threading
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tonnage.run.formats import parquet
+from tonnage.run.storage.object_store import ObjectStoreOptions
+from tonnage.run.storage.sources import Sources
 
 TABLE = pa.table({"x": [float(row) for row in range(300)], "y": [str(row) for row in range(300)]})
 
@@ -60,3 +63,32 @@ def test_no_thread_of_arrow_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -
     ) as opened:
         opened.read_row_group(0, use_threads=False)
     assert readers == {threading.get_ident()}
+
+
+def test_rows_are_decoded_in_pieces_that_memory_holds(tmp_path: Path) -> None:
+    path, count = tmp_path / "a.parquet", 300_000
+    pq.write_table(pa.table({"x": [7] * count, "y": ["seven"] * count}), path)
+    assert path.stat().st_size < 10_000  # Decoded, rows take 17 bytes each.
+    sources = Sources(ObjectStoreOptions(), 1, reader_bytes=1 << 20)
+    (file,) = sources.find(str(path))
+    format = parquet.Parquet(parquet.Parquet.row_type(file, sources))
+    (chunk,) = format.chunks(0, file, 1 << 20, sources)
+    data = path.read_bytes()[chunk.offset :][: chunk.bytes]
+    pieces = [*format.pieces(data, file, chunk, sources)]
+    assert max(each.nbytes for each in pieces) <= 1.1 * (1 << 20)
+    assert pa.Table.from_batches(pieces) == pq.read_table(path)
+
+
+def test_a_row_group_that_memory_does_not_hold_is_read_by_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"x": np.random.default_rng(1).random(1_000_000)})
+    pq.write_table(rows, path, row_group_size=len(rows))
+    sources = Sources(ObjectStoreOptions(), 1, reader_bytes=1 << 20)
+    (file,) = sources.find(str(path))
+    with monkeypatch.context() as patched:
+        patched.setattr(Sources, "open", None)  # What reads a row group whole.
+        batches = [*parquet.Parquet().batches(file, 0, 1, None, sources)]
+    assert max(each.nbytes for each in batches) <= 1.1 * (1 << 20)
+    assert pa.Table.from_batches(batches) == rows

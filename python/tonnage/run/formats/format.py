@@ -71,6 +71,10 @@ class ChunkFormat(Format):
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """The rows of a chunk; they may be views of ``data``, which has the buffer protocol."""
 
+    def pieces(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Iterator[Rows]:
+        """The rows of a chunk, in pieces that fit a reader's memory if the format can do that."""
+        yield self.decode(data, file, chunk, sources)
+
     def first_rows(self, chunk: Chunk, rows: int) -> Chunk:
         """The chunk up to this many rows, or all of it if it cannot be cut there."""
         return chunk

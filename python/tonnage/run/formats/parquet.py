@@ -1,5 +1,8 @@
 """Parquet: chunks and splits are row groups, each decoded from its own bytes.
 
+A few bytes may decode to many rows, so rows are decoded piece by piece. A row group that a thread
+has no memory for is not read whole either, but page by page.
+
 Arrow must not read ahead (``pre_buffer``): its threads would only copy memory, and they may release
 it while the interpreter exits, which aborts the process.
 """
@@ -29,6 +32,12 @@ WRITER_CODECS: dict[str, Any] = {"UNCOMPRESSED": "none"}
 """Codecs that a writer names otherwise than a file."""
 BATCH_ROWS = 1 << 16
 """Rows in a batch of a split, at most."""
+DICTIONARY_BYTES = 256 << 10
+"""Of a column that is written: the writer's own table takes thirty times as much memory."""
+SAMPLED_ROWS = 256
+"""Rows that tell the size of all."""
+MIN_READ_BYTES, MAX_READ_BYTES = 64 << 10, 1 << 20
+"""Of a column at once, if a row group is not read whole."""
 
 
 class Parquet(ChunkFormat, UnitFormat, OutputFormat):
@@ -55,6 +64,11 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
         metadata = _checked_footer(file, sources)
         with open_row_group(metadata, file.bytes, chunk.offset, data) as opened:
             return to_batch(opened.read_row_group(chunk.part, use_threads=False))
+
+    def pieces(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Iterator[Rows]:
+        metadata = _checked_footer(file, sources)
+        with open_row_group(metadata, file.bytes, chunk.offset, data) as opened:
+            yield from _batches(opened, chunk.part, sources.reader_bytes, None)
 
     def write_chunks(
         self,
@@ -97,15 +111,39 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
         if not metadata.row_group(begin).num_rows:
             return  # It may have no pages.
         offset, length = row_group_span(metadata, begin)
+        if length > sources.reader_bytes:
+            ahead = sources.reader_bytes // metadata.num_columns
+            with (
+                sources.arrow(file) as pages,
+                pq.ParquetFile(
+                    pages,
+                    metadata=metadata,
+                    pre_buffer=False,
+                    buffer_size=min(max(ahead, MIN_READ_BYTES), MAX_READ_BYTES),
+                ) as parquet,
+            ):
+                yield from _batches(parquet, begin, sources.reader_bytes, BATCH_ROWS)
+            return
         with sources.open(file) as opened:
             opened.seek(offset)
             data = opened.read(length)
         with open_row_group(metadata, file.bytes, offset, data) as parquet:
-            yield from parquet.iter_batches(BATCH_ROWS, row_groups=[begin], use_threads=False)
+            yield from _batches(parquet, begin, sources.reader_bytes, BATCH_ROWS)
 
     @staticmethod
     def writer(file: Any, schema: pa.Schema) -> Any:
-        return pq.ParquetWriter(file, schema)
+        return pq.ParquetWriter(file, schema, dictionary_pagesize_limit=DICTIONARY_BYTES)
+
+
+def _batches(
+    parquet: pq.ParquetFile, group: int, max_bytes: int, max_rows: int | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group, in batches of about ``max_bytes`` by the size of its first rows."""
+    rows = parquet.metadata.row_group(group).num_rows
+    first = next(parquet.iter_batches(SAMPLED_ROWS, row_groups=[group], use_threads=False))
+    row_bytes = max(first.nbytes / first.num_rows, 1 / 8)
+    count = max(min(int(max_bytes / row_bytes), max_rows or rows), 1)
+    yield from parquet.iter_batches(count, row_groups=[group], use_threads=False)
 
 
 def footer(file: InputFile, sources: Sources) -> pq.FileMetaData:

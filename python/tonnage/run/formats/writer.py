@@ -47,7 +47,9 @@ class PartWriter:
 
     def end(self) -> None:
         self._open.close()
-        if self._writer is not None and self._durable:
+        is_written = self._writer is not None
+        self._writer = None  # Frees its pages: a job has thousands of parts.
+        if is_written and self._durable:
             handle = os.open(self.path, os.O_RDONLY)
             try:
                 os.fsync(handle)

@@ -32,6 +32,8 @@ ALIGNMENT = 4096
 """Of a chunk's memory, which has as much room before it."""
 CHUNKS_WAITING = 2
 """Chunks for each worker in addition to those in flight: one that it reduces, and the next."""
+PIECES = 8
+"""Of each worker, in the memory for chunks: rows that it reduces, and what their decoding takes."""
 
 NumberedChunk = tuple[int, Chunk]
 
@@ -139,7 +141,8 @@ class LocalReducer:
             allowed = int(reduction.allow(settings.memory_bytes, settings.workers))
         _refuse_large_chunks(settings, allowed, format)
         self.settings = settings = replace(settings, memory_bytes=allowed)
-        self.sources = Sources(settings.object_store, settings.workers)
+        piece_bytes = allowed // (PIECES * settings.workers)
+        self.sources = Sources(settings.object_store, settings.workers, piece_bytes)
         self.workers = [WorkerStats() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
@@ -328,15 +331,20 @@ class LocalRound:
             file = reducer.files[of.file]
             where = describe_chunk(file, of)
             with reducer.compute_flag.computing():
-                with user_code("rows", where):
-                    rows = reducer.format.decode(chunk, file, of, reducer.sources)
-                with user_code("local", where, rows):
-                    whole = call_reduction(reduction.local, rows, whole)
+                pieces = reducer.format.pieces(chunk, file, of, reducer.sources)
+                while True:
+                    with user_code("rows", where):
+                        rows = next(pieces, None)
+                    if rows is None:
+                        break
+                    with user_code("local", where, rows):
+                        whole = call_reduction(reduction.local, rows, whole)
+                    worker.rows += len(rows)
+                    del rows  # Frees its memory.
+                del pieces
             worker.chunks += 1
             worker.bytes += len(chunk)
-            worker.rows += len(rows)
             worker.processing_seconds += time.monotonic() - taken
-            del rows  # Frees its memory.
             if chunk.views:
                 with self._lock:
                     self._viewed.append(chunk)

@@ -50,7 +50,7 @@ class Reduction(ABC, Generic[ReductionObject]):
 
     @abstractmethod
     def local(self, rows: Rows, into: ReductionObject) -> ReductionObject:
-        """Reduce the rows of a chunk into an object; return that object or another one.
+        """Reduce the rows of a chunk, or some of them, into an object; return that or another one.
 
         Args:
             rows: A `pyarrow.RecordBatch`; or, if rows have a fixed width, a read-only NumPy array,

@@ -43,7 +43,7 @@ def sample_rows(
             opened.seek(part.offset)
             data = opened.read(part.bytes)
         with user_code("rows", describe_chunk(file, part)):
-            rows = index.format.decode(data, file, part, sources)
+            rows = next(index.format.pieces(data, file, part, sources))
         # Copies, since a view would keep the whole chunk.
         if isinstance(rows, np.ndarray):
             samples.append(rows[:each].copy())

@@ -6,7 +6,7 @@ import errno
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -184,10 +184,10 @@ class SlowFormat:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._format, name)
 
-    def decode(self, *of_chunk: Any) -> Rows:
+    def pieces(self, *of_chunk: Any) -> Iterator[Rows]:
         if self._turns.acquire(blocking=False):
             self._may.wait(60)
-        return self._format.decode(*of_chunk)
+        return self._format.pieces(*of_chunk)
 
 
 class SlowSite(ReduceWorker):
