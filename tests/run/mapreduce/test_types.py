@@ -2,6 +2,7 @@
 
 import decimal
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cluster.sorters import SortMachines
-from support.mapreduce import asked, done, failed, listed, on_fleet
+from support.mapreduce import asked, done, failed, listed, on_fleet, tables
 from tonnage import Input, MapReduce, sums
 from tonnage.base import core
 from tonnage.run.two_pass.driver import run_two_pass
@@ -155,3 +156,80 @@ def test_nanoseconds_are_keys_on_a_cluster(disk: Path, ordered: bool) -> None:
     assert [node.lost for node in record.nodes] == [None, None]
     found = pa.concat_tables(pq.read_table(each["path"]) for each in listed(disk))
     assert numbers_of(found["key"].sort()) == [1, 2, 3]
+
+
+def test_half_precision_is_no_key(disk: Path) -> None:
+    source = table(disk, k=pa.array([1.0, 2.0], pa.float16()), v=pa.array([1, 2]))
+    why = failed(disk, MapReduce(key="k"), source, core.RunError)
+    assert "column k has type halffloat, which cannot be sorted" in why
+
+
+@pytest.mark.parametrize(
+    ("column", "format", "why"),
+    [
+        (pa.array([[1], [2]]), "csv", "column v (list<"),
+        (pa.array([{"a": 1}, {"a": 2}]), "csv", "column v (struct<"),
+        (pa.array([b"\xff", b"a"]), "csv", "column v (binary) cannot be written as csv"),
+        (pa.array([(1, 2, 3), None], pa.month_day_nano_interval()), "parquet", "column v (month"),
+    ],
+)
+def test_a_column_that_a_format_does_not_take_is_named(
+    disk: Path, column: pa.Array, format: str, why: str
+) -> None:
+    batch = pa.record_batch({"key": pa.array([1, 2]), "v": column})
+    with pa.ipc.new_file(disk / "in.arrow", batch.schema) as file:
+        file.write_batch(batch)
+    said = failed(disk, MapReduce(), disk / "in.arrow", core.RunError, format=format)
+    assert why in said and "use another output format" in said
+
+
+def test_numbers_that_json_lacks_are_null(disk: Path) -> None:
+    source = table(disk, key=pa.array([1.5, math.nan, math.inf]))
+    done(disk, MapReduce(partitions=1), source, format="json")
+    (part,) = (disk / "out").glob("part-*")
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in part.open()]
+    assert [line["key"] for line in lines] == [1.5, None, None]
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_text_of_another_encoding(disk: Path, format: str) -> None:
+    text = "key,n\né,1\n" if format == "csv" else '{"key": "é", "n": 1}\n'
+    path = disk / f"in.{format}"
+    path.write_bytes(text.encode("latin-1"))
+    why = failed(disk, MapReduce(), path, core.RunError)
+    assert "is not UTF-8" in why and "specify the encoding, as latin-1" in why
+    _, found = done(disk, MapReduce(), Input(path, encoding="latin-1"))
+    assert found.to_pylist() == [{"key": "é", "n": 1}]
+
+
+def test_an_encoding_is_refused_where_it_makes_no_sense(disk: Path) -> None:
+    (disk / "in.txt").write_text("a\n")
+    source = table(disk, key=pa.array([1]))
+    for path, encoding, why in (
+        (disk / "in.txt", "utf-16", "utf-16 is not an encoding that contains ASCII"),
+        (disk / "in.txt", "latin-99", "latin-99 is not an encoding"),
+        (source, "latin-1", "is no text"),
+    ):
+        job, given = MapReduce(key="line"), Input(path, encoding=encoding)
+        assert why in failed(disk, job, given, core.UsageError)
+
+
+@pytest.mark.parametrize("where", ["input", "map", "reduce"])
+@pytest.mark.parametrize("format", ["parquet", "arrow", "csv"])
+def test_a_result_without_rows_has_columns(disk: Path, where: str, format: str) -> None:
+    source = table(disk, key=pa.array([] if where == "input" else [1, 2], pa.int64()))
+
+    def none(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.slice(0, 0)
+
+    job = MapReduce(
+        map=none if where == "map" else None, reduce=none if where == "reduce" else None
+    )
+    record, _ = done(disk, job, source, format=format)
+    assert record.written_records == 0
+    if where == "input":
+        return
+    (found,) = tables(disk / "out")
+    assert found.schema.names == ["key"] and found.num_rows == 0
+    if format != "csv":
+        assert found.schema.field("key").type == pa.int64()

@@ -26,6 +26,7 @@ from tonnage.run.storage.object_store import refuse_output_in_input, refuse_over
 if TYPE_CHECKING:
     from tonnage.api.mapreduce import MapReduce
     from tonnage.base.records import RunRecord
+    from tonnage.run.mapreduce import Input
 
 MAX_WORKERS = 1024
 
@@ -45,7 +46,15 @@ class MapReduceOptions:
             "the file name).",
         ),
     ] = "auto"
+    encoding: Annotated[
+        str | None, Option("NAME", "Encoding of text, like latin-1. Default: UTF-8.")
+    ] = None
     output_format: Annotated[str, Option("FORMAT", "parquet, arrow, csv or json.")] = "parquet"
+
+    def inputs(self, places: list[str]) -> list[Input]:
+        from tonnage.run.mapreduce import Input
+
+        return [Input(each, format=self.input_format, encoding=self.encoding) for each in places]
 
 
 def run_mapreduce(
@@ -107,7 +116,6 @@ def _run_on_cluster(
 ) -> RunRecord:
     from tonnage.api.cluster import Cluster
     from tonnage.api.mapreduce import cluster_job
-    from tonnage.run.mapreduce import Input
 
     refuse_unknown("--durability", [options.durability], DURABILITIES)
     run = cluster_run("mapreduce", options, locations([output]).urls)
@@ -123,7 +131,7 @@ def _run_on_cluster(
     two_pass = cluster_job(
         load_job(job),
         cluster,
-        [Input(each, format=settings.input_format) for each in inputs],
+        settings.inputs(inputs),
         output,
         [str(path) for path in settings.scratch],
         store.store,
@@ -150,13 +158,12 @@ def _run_here(
     loaded = load_job(job)
     with core.Progress("mapreduce", bytes_to_read(read, store.store)) as progress:
         return loaded.run(
-            [*map(str, read.paths), *read.urls],
+            settings.inputs([*map(str, read.paths), *read.urls]),
             str(written.paths[0]),
             settings.scratch,
             settings.memory,
             settings.workers,
-            settings.input_format,
-            settings.output_format,
+            format=settings.output_format,
             on_progress=lambda done, _: progress(done // 2),  # of two passes
             object_store=store.store,
         )

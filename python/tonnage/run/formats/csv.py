@@ -19,6 +19,7 @@ from tonnage.run.formats.lines import (
     BEGINNING_BYTES,
     CR,
     LF,
+    UTF_8,
     LineChunks,
     LineSplits,
     beginning_error,
@@ -76,9 +77,11 @@ class Csv(LineChunks, LineSplits, OutputFormat):
     def schema(self, file: InputFile, given: pa.Schema | None, sources: Sources) -> pa.Schema:
         """Names by the header, types as given or as the beginning tells."""
         try:
-            if given is None:
-                return sources.cached(file, _schema)
-            return beginning_schema(file, sources, lambda text: _infer(text, given), self.FIRST_ROW)
+            if given is None and self.encoding == UTF_8:
+                return _refuse_bytes(sources.cached(file, _schema))
+            return beginning_schema(
+                file, sources, lambda text: _infer(self.to_utf8(text), given), self.FIRST_ROW
+            )
         except pa.ArrowInvalid as why:
             raise beginning_error(file, why) from why
 
@@ -112,6 +115,15 @@ def _header(file: InputFile, sources: Sources) -> bytes:
 
 def _schema(file: InputFile, sources: Sources) -> pa.Schema:
     return beginning_schema(file, sources, lambda text: _infer(text, None), Csv.FIRST_ROW)
+
+
+def _refuse_bytes(schema: pa.Schema) -> pa.Schema:
+    for field in schema:
+        if pa.types.is_binary(field.type):  # Which Arrow infers of what is no UTF-8.
+            raise pa.ArrowInvalid(
+                f"column {field.name} is not UTF-8; specify the encoding, as latin-1"
+            )
+    return schema
 
 
 def _infer(text: bytes, given: pa.Schema | None) -> pa.Schema:

@@ -12,6 +12,7 @@ import pyarrow.json as pjson
 from tonnage.run.formats.format import Chunk, OutputFormat, Rows, invalid_file, printable, to_batch
 from tonnage.run.formats.integers import LONG_INTEGER, integer_type
 from tonnage.run.formats.lines import (
+    UTF_8,
     LineChunks,
     LineSplits,
     beginning_error,
@@ -53,7 +54,11 @@ class Json(LineChunks, LineSplits, OutputFormat):
         if given is not None:
             return given
         try:
-            return sources.cached(file, _schema)
+            if self.encoding == UTF_8:
+                return sources.cached(file, _schema)
+            return beginning_schema(
+                file, sources, lambda text: _infer(self.to_utf8(text)), self.FIRST_ROW
+            )
         except pa.ArrowInvalid as why:
             raise beginning_error(file, why) from why
 
@@ -122,6 +127,13 @@ def _parse(text: bytes, schema: pa.Schema | None) -> pa.Table:
     """Lines as a table; without a schema, with the columns that they have."""
     if not text.strip():
         return pa.table({})
+    if not text.isascii():
+        try:
+            text.decode()  # Arrow does not look.
+        except UnicodeDecodeError as why:
+            raise pa.ArrowInvalid(
+                "text is not UTF-8; convert it, or specify the encoding, as latin-1"
+            ) from why
     return pjson.read_json(
         io.BytesIO(text),
         read_options=pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),

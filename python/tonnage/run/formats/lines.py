@@ -20,6 +20,7 @@ from tonnage.run.formats.format import Chunk, ChunkFormat
 from tonnage.run.formats.splittable import SplitFormat
 from tonnage.run.storage.sources import LINE_BYTES, InputFile, Sources
 
+UTF_8 = "utf-8"
 LF, CR = b"\n", b"\r"
 BEGINNING_BYTES = 1 << 20
 """The part of a file that tells the types of its columns."""
@@ -64,6 +65,7 @@ class LineChunks(ChunkFormat):
 
 
 class LineSplits(SplitFormat):
+    encoding = UTF_8
     FIRST_ROW = 0
     """The number of the first row in Arrow's errors."""
 
@@ -72,7 +74,15 @@ class LineSplits(SplitFormat):
     ) -> Iterator[pa.RecordBatch]:
         _, text = lines_in(file, begin, end, sources)
         if text:
-            yield self.parse(text, schema)
+            yield self.parse(self.to_utf8(text), schema)
+
+    def to_utf8(self, text: bytes) -> bytes:
+        if self.encoding == UTF_8:
+            return text
+        try:
+            return text.decode(self.encoding).encode()
+        except UnicodeDecodeError as why:
+            raise pa.ArrowInvalid(f"the text is not {self.encoding}: {why.reason}") from why
 
     @abstractmethod
     def parse(self, text: bytes, schema: Any) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from tonnage.run.formats.csv import Csv
 from tonnage.run.formats.fixed_width import FixedWidth, Npy, Records
 from tonnage.run.formats.format import ChunkFormat, Format, OutputFormat
 from tonnage.run.formats.json import Json
-from tonnage.run.formats.lines import Lines
+from tonnage.run.formats.lines import Lines, LineSplits
 from tonnage.run.formats.parquet import Parquet
 from tonnage.run.formats.splittable import SplitFormat
 from tonnage.run.storage.sources import InputFile, Sources
@@ -46,8 +46,11 @@ def detect_chunk_format(
     return chunk_format(chosen, dtype if row is None else row)
 
 
-def split_format(name: str, file_name: str) -> SplitFormat:
-    """The format of a MapReduce's input, given or by its name; `UsageError` if neither tells."""
+def split_format(name: str, file_name: str, encoding: str | None = None) -> SplitFormat:
+    """The format of a MapReduce's input, given or by its name; `UsageError` if neither tells.
+
+    ``encoding`` is that of text, by default UTF-8.
+    """
     choices = ", ".join(SPLIT_NAMES)
     if found := re.fullmatch(r"records:([1-9]\d{0,8})", name):
         return Records(int(found[1]))
@@ -64,7 +67,27 @@ def split_format(name: str, file_name: str) -> SplitFormat:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {choices} (N bytes in a record)", setting="input_format"
         )
-    return SPLITS[name]()
+    format = SPLITS[name]()
+    if encoding is not None:
+        if not isinstance(format, LineSplits):
+            raise core.UsageError(
+                f"{file_name} is {name}, which is no text; omit the encoding", setting="encoding"
+            )
+        format.encoding = _checked_encoding(encoding)
+    return format
+
+
+def _checked_encoding(name: str) -> str:
+    """The encoding; `UsageError` if it is unknown, or lines would not end at the byte of LF."""
+    try:
+        if "a\n".encode(name) == b"a\n":
+            return name
+    except LookupError:
+        pass
+    raise core.UsageError(
+        f"{name} is not an encoding that contains ASCII; use one like latin-1 or cp1252",
+        setting="encoding",
+    )
 
 
 def output_suffix(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tonnage.base import core
 from tonnage.run.formats.format import cast_rows
 from tonnage.run.formats.registry import OUTPUTS
 
@@ -26,6 +27,18 @@ class OutputSchema:
         return cast_rows(rows, self._schema, "reduce", where)
 
 
+def _culprit(rows: pa.RecordBatch, format: str) -> str:
+    """The first column that cannot be written, in words."""
+    for field in rows.schema:
+        column = rows.select([field.name])
+        try:
+            with OUTPUTS[format].writer(pa.BufferOutputStream(), column.schema) as writer:
+                writer.write_batch(column)
+        except pa.ArrowException:
+            return f"column {field.name} ({field.type})"
+    return "the output"
+
+
 class PartWriter:
     """Writes a part; its file is created with its first rows, and is flushed if ``durable``."""
 
@@ -38,11 +51,25 @@ class PartWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
+        self.rows += rows.num_rows
+        try:
+            self._write(rows)
+        except pa.ArrowException as why:
+            raise core.RunError(
+                f"{_culprit(rows, self._format)} cannot be written as {self._format}: {why}; "
+                "convert it in reduce, or use another output format",
+                "reduce",
+            ) from why
+
+    def write_empty(self, schema: pa.Schema) -> None:
+        """Write a part that has columns, and no rows."""
+        self._write(pa.RecordBatch.from_pylist([], schema))
+
+    def _write(self, rows: pa.RecordBatch) -> None:
         if self._writer is None:
             file = self._open.enter_context(pa.OSFile(str(self.path), "wb"))
             writer = OUTPUTS[self._format].writer(file, rows.schema)
             self._writer = self._open.enter_context(writer)
-        self.rows += rows.num_rows
         self._writer.write_batch(rows)
 
     def end(self) -> None:

@@ -74,7 +74,7 @@ class MapReduceJob(TwoPassJob):
         return {
             "code": self.code,
             "functions": [list(functions.keys), functions.ordered, functions.partitions],
-            "input_formats": [each.format for each in self.given],
+            "input_formats": [[each.format, each.encoding] for each in self.given],
             "format": self.format,
             "workers": self.workers,
         }

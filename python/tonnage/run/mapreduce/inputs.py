@@ -28,16 +28,18 @@ class Input:
             ``auto``: as the name ends.
         schema: Types of columns of ``csv`` and ``json``; by default the beginning of each file
             tells them.
+        encoding: Of text, like ``latin-1``; by default UTF-8.
     """
 
     path: Path | str
     map: Map | None = None
     format: str = AUTO
     schema: pa.Schema | None = None
+    encoding: str | None = None
 
     def format_of(self, file_name: str) -> SplitFormat:
         """Return the format of one of its files."""
-        return split_format(self.format, file_name)
+        return split_format(self.format, file_name, self.encoding)
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class _LocalJob:
         hidden = Path(output.part(0)).parent
         return PassTwo(
             key=self._functions.keys,
-            schema=self._shuffled.unified(),
+            schema=self._shuffled.unified() or self._mapper.empty_schema or pa.schema([]),
             ordered=self._functions.ordered,
             budget=self._budget,
             combine=self._combine,

@@ -25,6 +25,8 @@ class Mapper:
     def __init__(self, function: Function | None, key: tuple[str, ...], sources: Sources) -> None:
         self._function, self._key = function, key
         self._reader, self.schemas = SplitReader(sources), blocks.ObservedSchemas("map")
+        self.empty_schema: pa.Schema | None = None
+        """The columns of rows of which map left none."""
 
     def rows_of(self, split: Split, tally: RowCounts) -> Iterator[pa.RecordBatch]:
         """The mapped rows of a split, batch by batch; no empty batches."""
@@ -50,6 +52,8 @@ class Mapper:
         if rows.num_rows:
             keys.check_key_types(rows, self._key)
             self.schemas.note(rows.schema, split)
+        elif self.empty_schema is None:
+            self.empty_schema = rows.schema
         return rows
 
 

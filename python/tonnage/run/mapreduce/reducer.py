@@ -89,6 +89,8 @@ class PassTwo:
     rows: int = 0
     _done_bytes: int = 0
     _parts: dict[tuple[int, ...], PartWriter] = field(default_factory=dict)
+    _empty_schema: pa.Schema | None = None
+    """The columns of a result without rows."""
     _agreed: OutputSchema = field(default_factory=OutputSchema)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -110,7 +112,24 @@ class PassTwo:
                 f"pass two read {self.rows} rows, but pass one wrote {written}: {blocks.CORRUPT}",
                 "to_host",
             )
-        return [part for _, part in sorted(self._parts.items()) if part.rows]
+        parts = [part for _, part in sorted(self._parts.items()) if part.rows]
+        return parts or self._empty_part()
+
+    def _empty_part(self) -> list[PartWriter]:
+        """A part without rows, which has the columns; none if these are not known."""
+        schema = self._empty_schema or self.schema
+        if self._empty_schema is None and self.reduce is not None:
+            try:
+                none = pa.RecordBatch.from_pylist([], self.schema)
+                schema = self.reduce(none, "no rows").schema
+            except core.RunError:  # It need not take a batch without rows.
+                return []
+        if not schema.names:
+            return []
+        part = PartWriter(self.part_path((0,)), self.format, durable=self.durable)
+        part.write_empty(schema)
+        part.end()
+        return [part]
 
     def write_each(
         self,
@@ -258,6 +277,8 @@ class PassTwo:
             reduced = batch if self.reduce is None else self.reduce(batch, where)
             if reduced.num_rows:
                 part.write(self._agreed.cast(reduced, where))
+            else:
+                self._empty_schema = reduced.schema
         part.end()
         with self._lock:
             self.rows += count
