@@ -12,7 +12,10 @@ from tonnage import Input, MapReduce
 
 
 def users(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.record_batch({"key": batch.column("id"), "name": batch.column("name")})
+    is_user = pa.repeat(True, len(batch))
+    return pa.record_batch(
+        {"key": batch.column("id"), "name": batch.column("name"), "is_user": is_user}
+    )
 
 
 def orders(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -20,10 +23,10 @@ def orders(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def joined(batch: pa.RecordBatch) -> pa.RecordBatch:
-    # Rows have null in the columns of the other input.
+    # Rows have null in the columns of the other input; so may their own names and amounts be.
     table = pa.table(batch)
-    left = table.filter(pc.is_valid(table["name"])).select(["key", "name"])
-    right = table.filter(pc.is_valid(table["cents"])).select(["key", "cents"])
+    left = table.filter(pc.is_valid(table["is_user"])).select(["key", "name"])
+    right = table.filter(pc.is_null(table["is_user"])).select(["key", "cents"])
     return right.join(left, "key", join_type="inner").combine_chunks()
 
 

@@ -120,6 +120,24 @@ def test_join(disk: Path) -> None:
     assert sorted(tuple(row.values()) for row in found) == sorted(expected)
 
 
+def test_a_join_keeps_rows_whose_values_are_null(disk: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2, 3], "name": ["a", None, "c"]}), disk / "users.parquet")
+    orders = pa.table({"user": [1, 2, 3, 3], "cents": [10, 20, 30, None]})
+    pq.write_table(orders, disk / "orders.parquet")
+    module = example("join")
+    inputs = [
+        Input(disk / "users.parquet", map=module.users),
+        Input(disk / "orders.parquet", map=module.orders),
+    ]
+    found = rows(disk, "join", inputs)
+    assert sorted(map(str, (tuple(row.values()) for row in found))) == [
+        "(1, 10, 'a')",
+        "(2, 20, None)",
+        "(3, 30, 'c')",
+        "(3, None, 'c')",
+    ]
+
+
 def test_sort(disk: Path, tonnage: Tonnage) -> None:
     generate(50_000, [disk / "records"])
     places = ["--output", disk / "out", "--scratch", disk / "scratch", "--memory", "16MiB"]
