@@ -103,7 +103,7 @@ def test_data_in_objects_is_reduced_and_added_up(
     out = disk / "out"
     subprocess.run([OBJECTS, f"s3://{BUCKET}/clicks", out], check=True, timeout=60 * MINUTES)
     stored = s3.content("clicks")
-    assert "_tonnage-index.parquet" in stored
+    assert "_tonnage.index" in stored
     rows = pa.concat_tables(
         pq.read_table(pa.BufferReader(content))
         for name, content in stored.items()

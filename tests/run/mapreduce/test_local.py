@@ -558,3 +558,20 @@ def test_the_command_line_loads_no_arrow() -> None:
     assert tonnage.MapReduce is MapReduce
     with pytest.raises(AttributeError):
         _ = tonnage.nothing  # type: ignore[attr-defined]
+
+
+def test_an_input_that_is_there_twice_is_refused(disk: Path) -> None:
+    path = text(disk / "in.txt", ["a"])
+    for inputs in ([path, path], [path, str(disk / "." / "in.txt")], [path, Input(str(path))]):
+        said = failed(disk, WORDS, inputs, core.UsageError)
+        assert "pass it only once" in said
+
+
+def test_files_of_0_bytes_are_passed_over(disk: Path) -> None:
+    source = disk / "in"
+    source.mkdir()
+    pq.write_table(pa.table({"key": [1, 2]}), source / "a.parquet")
+    for name in ("b.parquet", "no-suffix", "SUCCESS"):
+        (source / name).touch()
+    record, _ = done(disk, MapReduce(), source)
+    assert record.records == 2

@@ -22,11 +22,12 @@ from hypothesis import strategies as some
 from support.cli.command import Tonnage
 from support.cluster.sorters import SortMachines, Trouble, directories, driver
 from support.stores.s3 import BUCKET, KEYS, Bucket, server
-from tonnage import Input, MapReduce, sums
+from tonnage import Input, MapReduce, reduce, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.formats.lines import lines_in
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
+from tonnage.run.reduce.builtin.histogram import Histograms
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import run_two_pass
@@ -144,6 +145,20 @@ def test_row_groups_of_parquet_and_columns_of_csv(disk: Path, s3: Bucket) -> Non
     _, found = on_fleet(disk, s3, SortMachines(*NODES), job=MapReduce(reduce=sums("n")))
     expected = collections.Counter(table["key"].to_pylist() * 2) + collections.Counter(k0=50_000)
     assert dict(found) == expected
+
+
+def test_folder_markers_are_passed_over(disk: Path, s3: Bucket) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"key": [1, 2, 1], "n": [1, 1, 1]}), sink)
+    for key, content in (("in/pq/", b""), ("in/", b""), ("in/pq/a.parquet", sink.getvalue())):
+        s3.put(key, content)
+    job = MapReduce(reduce=sums("n"))
+    _, found = on_fleet(disk, s3, SortMachines(*NODES), job=job)
+    assert sorted(found) == [(1, 2), (2, 1)]
+    store = ObjectStoreOptions(endpoint=s3.endpoint)
+    record = job.run(IN, disk / "alone", disk / "s", memory=MEMORY, workers=2, object_store=store)
+    assert record.records == 3
+    assert reduce(Histograms(), IN, endpoint=s3.endpoint, workers=1).record.rows == 3
 
 
 def test_nothing_of_something_and_something_of_next_to_nothing(disk: Path, s3: Bucket) -> None:

@@ -213,7 +213,7 @@ def test_a_file_by_a_path_that_is_not_the_shortest_has_an_index(
     laid(disk)
     for name in ("./rows", "rows", f"{disk}//rows"):
         tonnage.run("index", name, "--dtype", "3f8", cwd=disk, check=True)
-    assert [each.name for each in disk.glob("_*")] == ["_rows.index.parquet"]
+    assert [each.name for each in disk.glob("_*")] == ["_rows.index"]
 
 
 def test_indexes_of_several_inputs_count_together(tonnage: Tonnage, disk: Path) -> None:
@@ -342,7 +342,7 @@ def test_an_index_is_true_however_its_directory_is_named(tonnage: Tonnage, disk:
 
 def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) -> None:
     laid(disk)
-    place = disk / "_rows.index.parquet"
+    place = disk / "_rows.index"
     tonnage.run("index", disk / "rows", "--dtype", "3f8", check=True)
     run = ("run", "reduce", "pca", disk / "rows", "--components", "1", "--json")
     for flags in (
@@ -552,3 +552,20 @@ def test_an_index_of_lines_of_which_nothing_has_changed_is_read_again(
     (disk / "rows.json").write_text('{"b": 2, "a": 1}\n' * 60)  # Keys may come in another order.
     anew = json.loads(tonnage.run(*index, check=True).stdout)
     assert anew["known"] == 0 and anew["rows"] in (60, None)
+
+
+def test_files_of_0_bytes_are_passed_over(tonnage: Tonnage, disk: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), disk / "a.parquet")
+    for name in ("b.parquet", "no-suffix"):
+        (disk / name).touch()
+    for command in (("index",), ("run", "reduce", "histogram")):
+        done = tonnage.run(*command, disk)
+        assert done.returncode == 0, done.stderr
+
+
+def test_an_index_is_not_data_of_others(tonnage: Tonnage, disk: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), disk / "a.parquet")
+    for place in (disk, disk / "a.parquet"):
+        assert tonnage.run("index", place).returncode == 0
+    assert [path.name for path in disk.glob("*.parquet")] == ["a.parquet"]
+    assert sorted(path.name for path in disk.glob("_*")) == ["_a.parquet.index", "_tonnage.index"]

@@ -33,7 +33,7 @@ def index(
     from tonnage.run.reduce import index_store
     from tonnage.run.reduce.index import build_index
     from tonnage.run.storage.object_store import ObjectStoreOptions
-    from tonnage.run.storage.sources import Sources
+    from tonnage.run.storage.sources import Sources, with_content
 
     refuse_endpoint(endpoint)
     locations(inputs)
@@ -41,7 +41,7 @@ def index(
     store = ObjectStoreOptions(endpoint=endpoint)
     sources = Sources(store, 1)
     for given in inputs:
-        files = list(sources.find(given))
+        files = with_content(sources.find(given))
         place = index_store.index_path(given, files)
         before = index_store.read_index(place, sources, store)
         format = index_store.choose_format(

@@ -94,6 +94,8 @@ class MapReduceJob(TwoPassJob):
         total = sum(each.bytes for each in held)
         splits = []
         for each, holders in held.items():
+            if not each.bytes:
+                continue
             inputs = [
                 replace(given, path=path.replace(NODE_PLACEHOLDER, holders[0]))
                 for given, path in zip(self.given, self.inputs, strict=True)

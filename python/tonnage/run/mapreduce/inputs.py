@@ -10,7 +10,7 @@ import pyarrow as pa
 from tonnage.base import core
 from tonnage.run.formats.registry import AUTO, split_format
 from tonnage.run.formats.splittable import SplitFormat
-from tonnage.run.storage.sources import InputFile, Sources, containing_input
+from tonnage.run.storage.sources import InputFile, Sources, containing_input, refuse_twice
 
 Map = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -73,8 +73,13 @@ class InputSplits:
 
 
 def find_splits(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> InputSplits:
-    """The splits of all files; `UsageError` if an input is missing, empty, or of another format."""
-    files = [(each, file) for each in inputs for file in sources.find(str(each.path))]
+    """The splits of all files.
+
+    `UsageError` if an input is missing, is there twice, or is of another format.
+    """
+    found_files = [list(sources.find(str(each.path))) for each in inputs]
+    refuse_twice([str(each.path) for each in inputs], found_files)
+    files = [(each, file) for each, own in zip(inputs, found_files, strict=True) for file in own]
 
     def split_file(pair: tuple[Input, InputFile]) -> tuple[list[Split], int]:
         given, file = pair
@@ -94,12 +99,18 @@ def input_of(inputs: Sequence[Input], name: str) -> Input:
 
 
 def check_file(given: Input, file: InputFile, sources: Sources) -> int:
-    return given.format_of(file.name).check(file, sources)
+    """Refuse a file of another format; gives its approximate size in memory.
+
+    A file of 0 bytes has any format: stores mark folders with such objects.
+    """
+    return 0 if not file.bytes else given.format_of(file.name).check(file, sources)
 
 
 def splits_in(
     given: Input, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
 ) -> list[Split]:
+    if not file.bytes:
+        return []
     format = given.format_of(file.name)
     ranges = format.splits(file, span, split_bytes, sources)
     return [Split(given, file, format, begin, end) for begin, end in ranges]

@@ -23,8 +23,8 @@ from tonnage.run.reduce import index_checks
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
-NAME = "_tonnage-index.parquet"
-"""In the directory or folder; a hidden name, so it is not read as input."""
+NAME = "_tonnage.index"
+"""In the directory or folder: a hidden name, and not one that others read as data."""
 SCHEMA: pa.Schema = pa.schema(
     [  # type: ignore[arg-type]
         ("name", pa.string()),

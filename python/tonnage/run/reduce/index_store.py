@@ -6,7 +6,7 @@ their directory, so that the directory can be moved.
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tonnage.base.records import write_atomically
 from tonnage.run.formats import ChunkFormat, detect_chunk_format
 from tonnage.run.reduce.index import NAME, Index, build_index, from_bytes, join_indexes, to_bytes
 from tonnage.run.storage.object_store import ObjectFolder, ObjectStoreOptions, find_objects, is_url
-from tonnage.run.storage.sources import InputFile, Sources
+from tonnage.run.storage.sources import InputFile, Sources, refuse_twice, with_content
 
 CHUNK_BYTES = 16 << 20
 """Of chunks in an index, whose users are not known."""
@@ -28,7 +28,7 @@ def index_path(given: str, files: list[InputFile]) -> str:
     is_file = not is_url(given) and Path(given).is_file()
     if is_file or (len(files) == 1 and files[0].name == given):
         above, _, name = given.rpartition("/")
-        return f"{above}/_{name}.index.parquet" if above else f"_{name}.index.parquet"
+        return f"{above}/_{name}.index" if above else f"_{name}.index"
     return f"{given.rstrip('/')}/{NAME}"
 
 
@@ -102,9 +102,9 @@ def find_chunks(
             rows are of another type.
     """
     sources = Sources(object_store, 1)
-    found = {place: list(sources.find(place)) for place in places}
+    found = {place: with_content(sources.find(place)) for place in places}
     files = [file for of_place in found.values() for file in of_place]
-    _refuse_twice(found)
+    refuse_twice(places, list(found.values()))
     at = {each: index_path(each, found[each]) for each in places}
     known = {place: read_index(place, sources, object_store) for place in at.values()}
     before = join_indexes([each for each in known.values() if each is not None])
@@ -133,15 +133,3 @@ def _refuse_otherwise(
         "or index again with them",
         setting="input_format",
     )
-
-
-def _refuse_twice(found: Mapping[str, Sequence[InputFile]]) -> None:
-    """Refuse files that are in two of the places, under any names: they would count twice."""
-    of: dict[str, str] = {}
-    for place, files in found.items():
-        for file in files:
-            name = file.name if is_url(file.name) else os.path.realpath(file.name)
-            if (other := of.setdefault(name, place)) != place:
-                raise core.UsageError(
-                    f"{file.name} is in both {other} and {place}; pass it only once"
-                )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -169,6 +169,25 @@ class _Object(io.RawIOBase):
         data = self.read(len(memory))
         memory[: len(data)] = data
         return len(data)
+
+
+def with_content(files: Iterable[InputFile]) -> list[InputFile]:
+    """The files that are not empty, as objects are that mark folders; all if none is."""
+    found = list(files)
+    return [file for file in found if file.bytes] or found
+
+
+def refuse_twice(places: Sequence[str], found: Sequence[Sequence[InputFile]]) -> None:
+    """Refuse files that are in two of the places, under any names: they would count twice."""
+    of: dict[str, int] = {}
+    for number, files in enumerate(found):
+        for file in files:
+            name = file.name if is_url(file.name) else os.path.realpath(file.name)
+            if (other := of.setdefault(name, number)) != number:
+                raise core.UsageError(
+                    f"{file.name} is in both {places[other]} and {places[number]}; pass it only "
+                    "once"
+                )
 
 
 def is_unchanged(file: InputFile) -> bool:
