@@ -161,6 +161,18 @@ def test_folder_markers_are_passed_over(disk: Path, s3: Bucket) -> None:
     assert reduce(Histograms(), IN, endpoint=s3.endpoint, workers=1).record.rows == 3
 
 
+def test_hive_folders_are_columns(disk: Path, s3: Bucket) -> None:
+    for year in (2023, 2024):
+        s3.put(f"in/year={year}/a.csv", b"key,n\n1,1\n2,1\n")
+    job = MapReduce(key="year", reduce=sums("n", key="year"))
+    _, found = on_fleet(disk, s3, SortMachines(*NODES), job=job)
+    assert sorted(found) == [(2023, 2), (2024, 2)]
+    store = ObjectStoreOptions(endpoint=s3.endpoint)
+    job.run(IN, disk / "alone", disk / "s", memory=MEMORY, workers=2, object_store=store)
+    tables = [pq.read_table(part) for part in (disk / "alone").glob("part-*")]
+    assert sorted(row["year"] for table in tables for row in table.to_pylist()) == [2023, 2024]
+
+
 def test_nothing_of_something_and_something_of_next_to_nothing(disk: Path, s3: Bucket) -> None:
     s3.put("in/a.txt", b"")
     record, found = on_fleet(disk, s3, SortMachines(*NODES))

@@ -233,3 +233,39 @@ def test_a_result_without_rows_has_columns(disk: Path, where: str, format: str) 
     assert found.schema.names == ["key"] and found.num_rows == 0
     if format != "csv":
         assert found.schema.field("key").type == pa.int64()
+
+
+HIVE = {
+    "year=2023/country=fr/a.parquet": [1, 2],
+    "year=2024/country=__HIVE_DEFAULT_PARTITION__/a.parquet": [3],
+    "year=2024/country=a%20b/b.parquet": [4],
+}
+HIVE_ROWS = [(1, 2023, "fr"), (2, 2023, "fr"), (3, 2024, None), (4, 2024, "a b")]
+
+
+def hive_layout(directory: Path) -> Path:
+    for name, keys in HIVE.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"key": keys}), directory / name)
+    (directory / "_SUCCESS").touch()
+    return directory
+
+
+def test_hive_folders_are_columns(disk: Path) -> None:
+    source = hive_layout(disk / "in")
+    _, found = done(disk, MapReduce(), source)
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == HIVE_ROWS
+    assert found.schema.names == ["key", "year", "country"]
+    assert found.schema.field("year").type == pa.int64()
+
+
+@pytest.mark.slow
+def test_hive_folders_are_columns_on_a_cluster(disk: Path) -> None:
+    source = hive_layout(disk / "in")
+    _, found = on_fleet(disk, MapReduce(), [Input(source)], SortMachines("a", "b"))
+    assert sorted(found) == HIVE_ROWS
+
+
+def test_other_folders_are_refused(disk: Path) -> None:
+    (disk / "in" / "more").mkdir(parents=True)
+    assert "more is not a regular file" in failed(disk, SUMS, disk / "in", core.UsageError)

@@ -4,14 +4,14 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tonnage.run.storage.object_store import HIDDEN
+from tonnage.run.storage.hive import input_paths
 
 
 def files_in(path: Path) -> list[Path]:
     """A file itself; of a directory the files that count as input."""
     try:
         if path.is_dir():
-            return [each for each in path.iterdir() if not each.name.startswith(HIDDEN)]
+            return list(input_paths(path))
     except OSError:
         pass  # The job itself refuses what cannot be read.
     return [path]

@@ -6,7 +6,7 @@ reads splits as record batches (`splittable`) and writes parts (`OutputFormat`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedIOBase
 from typing import Any, ClassVar, NamedTuple
 
@@ -144,6 +144,20 @@ def to_batch(table: pa.Table, stage: str = "rows") -> pa.RecordBatch:
             stage,
         )
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def with_values(rows: Rows, columns: Mapping[str, int | str | None]) -> Rows:
+    """The rows with columns of one value each; those that the rows have stay as they are.
+
+    Rows of a fixed width are an array, which has no room for more.
+    """
+    if not isinstance(rows, pa.RecordBatch):
+        return rows
+    for name, value in columns.items():
+        if name not in rows.schema.names:
+            one: Any = pa.scalar(value, pa.int64() if isinstance(value, int) else pa.string())
+            rows = rows.append_column(name, pa.repeat(one, rows.num_rows))
+    return rows
 
 
 def cast_rows(rows: pa.RecordBatch, schema: pa.Schema, stage: str, where: str) -> pa.RecordBatch:

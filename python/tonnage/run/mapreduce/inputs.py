@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.format import with_values
 from tonnage.run.formats.registry import AUTO, split_format
 from tonnage.run.formats.splittable import SplitFormat
+from tonnage.run.storage.hive import hive_columns
 from tonnage.run.storage.sources import InputFile, Sources, containing_input, refuse_twice
 
 Map = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -126,10 +128,11 @@ class SplitReader:
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The non-empty batches of a split; `RunError` names the file and the line of an error."""
         file, format, span = split.file, split.format, (split.begin, split.end)
+        columns = hive_columns(str(split.input.path), file.name)
         try:
             for batch in format.batches(file, *span, self._schema(split), self._sources):
                 if batch.num_rows:
-                    yield batch
+                    yield with_values(batch, columns)
         except (pa.ArrowException, OSError) as why:
             error = format.locate(str(why), file, *span, self._sources)
             raise core.RunError(

@@ -45,6 +45,7 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
 )
 from tonnage.run.mapreduce.spilled_blocks import SpilledBlocks
+from tonnage.run.storage.hive import input_paths, is_hive_folder
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
@@ -303,6 +304,10 @@ class MapReduceWorker(TwoPassWorker):
         for number in super()._whole_rounds():
             if self._round(number)[1].with_suffix(BLOCKS_SUFFIX).is_file():
                 yield number
+
+    def _input(self, path: str) -> Iterator[str]:
+        for each in super()._input(path):
+            yield from map(str, input_paths(Path(each))) if is_hive_folder(Path(each)) else [each]
 
     def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)

@@ -52,7 +52,8 @@ def read_index(place: str, sources: Sources, object_store: ObjectStoreOptions) -
 def write_index(place: str, index: Index, object_store: ObjectStoreOptions) -> None:
     """Write an index atomically; `RunError` if it cannot be written there."""
     if not is_url(place):
-        files = [replace(each, name=os.path.basename(each.name)) for each in index.files]
+        directory = os.path.dirname(place) or "."
+        files = [replace(each, name=os.path.relpath(each.name, directory)) for each in index.files]
         try:
             write_atomically(Path(place), to_bytes(replace(index, files=files)))
         except OSError as why:

@@ -1,7 +1,7 @@
 """A reduction on this machine: rounds over all chunks until the reduction says it is done."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,10 @@ class LocalReduction:
         index: Index,
         settings: ReduceSettings,
         on_round: OnRound = lambda *_: None,
+        places: Sequence[str] = (),
     ) -> None:
         self.index = index
-        self.reducer = LocalReducer(reduction, index.files, index.format, settings)
+        self.reducer = LocalReducer(reduction, index.files, index.format, settings, places=places)
         self._on_round = on_round
 
     def run(self) -> LocalResult:
@@ -107,7 +108,7 @@ def reduce_locally(spec: ReduceSpec, on_round: OnRound) -> tuple[Any, ReductionR
     )
     reduction = spec.reduction
     if isinstance(reduction, FromSample):
-        rows = sample_rows(index, spec.object_store, reduction.rows)
+        rows = sample_rows(index, spec.object_store, reduction.rows, spec.inputs)
         with user_code("sample", "the sampled rows", rows):
             reduction = reduction.make(rows)
     largest = max((chunk.bytes for chunk in index.chunks), default=1)
@@ -120,7 +121,7 @@ def reduce_locally(spec: ReduceSpec, on_round: OnRound) -> tuple[Any, ReductionR
         object_store=spec.object_store,
         measured=spec.measured,
     )
-    job = LocalReduction(reduction, index, settings, on_round)
+    job = LocalReduction(reduction, index, settings, on_round, spec.inputs)
     cpu_before = cpu_seconds()
     done = job.run()
     return done.result, _record(spec, job, done, began_at, cpu_seconds() - cpu_before)

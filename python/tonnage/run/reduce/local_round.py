@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tonnage.base import core
-from tonnage.run.formats.format import Chunk, ChunkFormat
+from tonnage.run.formats.format import Chunk, ChunkFormat, with_values
 from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import MAX_REQUESTS, Tuner
+from tonnage.run.storage.hive import columns_by_file
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, usual_requests
 from tonnage.run.storage.sources import InputFile, Sources, is_unchanged
 from tonnage.run.thread_pool import WorkerThreads
@@ -125,7 +126,10 @@ class WorkerStats:
 
 
 class LocalReducer:
-    """What all rounds of a reduction on this machine share; chunks number the ``files``."""
+    """What all rounds of a reduction on this machine share; chunks number the ``files``.
+
+    Folders between the inputs' ``places`` and their files may be columns (`storage.hive`).
+    """
 
     def __init__(
         self,
@@ -134,7 +138,9 @@ class LocalReducer:
         format: ChunkFormat,
         settings: ReduceSettings,
         compute_flag: ComputeFlag | None = None,
+        places: Sequence[str] = (),
     ) -> None:
+        self.columns = columns_by_file(places, (file.name for file in files))
         self.compute_flag = compute_flag or ComputeFlag()
         self.reduction, self.files, self.format = reduction, files, format
         with user_code("allow", f"{settings.memory_bytes} bytes"):
@@ -337,6 +343,7 @@ class LocalRound:
                         rows = next(pieces, None)
                     if rows is None:
                         break
+                    rows = with_values(rows, reducer.columns[of.file])
                     with user_code("local", where, rows):
                         whole = call_reduction(reduction.local, rows, whole)
                     worker.rows += len(rows)

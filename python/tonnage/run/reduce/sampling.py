@@ -1,6 +1,6 @@
 """Sample rows evenly from an input, for reductions that begin with a sample."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from tonnage.base import core, formatting
 from tonnage.run.formats import Rows
-from tonnage.run.formats.format import to_batch
+from tonnage.run.formats.format import to_batch, with_values
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.storage.hive import columns_by_file
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 from tonnage.run.user_errors import describe_chunk, user_code
@@ -23,6 +24,7 @@ def sample_rows(
     index: Index,
     object_store: ObjectStoreOptions,
     count: int,
+    places: Sequence[str] = (),
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Rows:
     """About ``count`` rows, from the beginnings of evenly spread chunks.
@@ -34,6 +36,7 @@ def sample_rows(
     if not chunks:
         names = formatting.listing(each.name for each in index.files)
         raise core.UsageError(f"the inputs contain no rows: {names}")
+    columns = columns_by_file(places, (file.name for file in index.files))
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
     each = max(count // len(some), 1)
     samples: list[Any] = []
@@ -44,6 +47,7 @@ def sample_rows(
             data = opened.read(part.bytes)
         with user_code("rows", describe_chunk(file, part)):
             rows = next(index.format.pieces(data, file, part, sources))
+        rows = with_values(rows, columns[chunk.file])
         # Copies, since a view would keep the whole chunk.
         if isinstance(rows, np.ndarray):
             samples.append(rows[:each].copy())

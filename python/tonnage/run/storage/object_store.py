@@ -12,11 +12,11 @@ from tonnage.base import core
 
 SCHEME = "s3://"
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-HIDDEN = (".", "_")
-"""Names that begin so in a directory or a folder are not input."""
 REQUESTS, THREAD_REQUESTS, MOST_REQUESTS = 16, 4, 1024
 """Concurrent requests by default: at least, for each thread, and at most. A thread takes 3.75 s to
 retrieve and partition a gigabyte; of 85 MB/s each, four connections carry more than that."""
+HIDDEN = (".", "_")
+"""Names that begin so in a directory or a folder are not input."""
 RETRIES = 10
 """Of a request that failed for a transient reason: a job has thousands of requests."""
 ENDPOINT = "AWS_ENDPOINT_URL"

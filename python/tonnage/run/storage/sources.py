@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TypeVar, cast
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.storage.hive import input_paths, without_hive_folders
 from tonnage.run.storage.object_store import (
-    HIDDEN,
     ObjectStoreOptions,
     find_objects,
     is_url,
@@ -211,17 +211,15 @@ def _contains(place: str, name: str) -> bool:
     if is_url(place):
         above = place.rstrip("/")
         return name == above or name.startswith(f"{above}/")
-    return os.path.normpath(place) in (
-        os.path.normpath(name),
-        os.path.dirname(os.path.normpath(name)),
-    )
+    place, name = os.path.normpath(place), os.path.normpath(name)
+    return place == name or place in without_hive_folders(os.path.dirname(name))
 
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise core.UsageError(f"input {path} does not exist; use the path of a file or a directory")
     if path.is_dir():
-        files = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
+        files = list(input_paths(path))
         if not files and not (path / "_tonnage.json").is_file():
             raise core.UsageError(f"input {path}: the directory contains no input files")
         yield from files

@@ -70,6 +70,7 @@ class ReduceJob(ReduceSpec):
         return ReduceConfig(
             node=node,
             inputs=tuple(own),
+            urls=tuple(self.urls),
             format=self.format,
             dtype=self.dtype,
             chunk_bytes=self.chunk_bytes,

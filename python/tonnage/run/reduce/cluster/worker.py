@@ -64,6 +64,7 @@ class ReduceConfig:
 
     node: str
     inputs: tuple[str, ...]
+    urls: tuple[str, ...] = ()
     format: str | None
     dtype: str | None
     chunk_bytes: int | None
@@ -72,6 +73,10 @@ class ReduceConfig:
     checkpoint_seconds: float
     object_store: ObjectStoreOptions
     measured: int | None = None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (*self.inputs, *self.urls)
 
     def steps(self) -> ReduceWorker:
         return ReduceWorker(self)
@@ -163,7 +168,9 @@ class ReduceWorker(WorkerSteps):
         """Sample rows; progress is the number of sampled chunks."""
         index = from_bytes(request.index, "the index")
         with _classified_errors():
-            rows = sample_rows(index, self._place.object_store, request.rows, on_progress)
+            rows = sample_rows(
+                index, self._place.object_store, request.rows, self._place.places, on_progress
+            )
         return messages.RowsSampled(pickle.dumps(rows))
 
     def learn(self, request: messages.Learn, on_progress: OnProgress) -> None:
@@ -181,7 +188,7 @@ class ReduceWorker(WorkerSteps):
         )
         with _classified_errors():
             self._reducer = LocalReducer(
-                reduction, index.files, index.format, settings, self.compute_flag
+                reduction, index.files, index.format, settings, self.compute_flag, place.places
             )
         self._round, self._objects = -1, []
         self._checkpoint_bytes = request.checkpoint_bytes
