@@ -36,7 +36,7 @@ DICTIONARY_BYTES = 256 << 10
 """Of a column that is written: the writer's own table takes thirty times as much memory."""
 SAMPLED_ROWS = 256
 """Rows that tell the size of all."""
-MIN_READ_BYTES, MAX_READ_BYTES = 64 << 10, 1 << 20
+MIN_READ_BYTES, MAX_READ_BYTES = 64 << 10, 8 << 20
 """Of a column at once, if a row group is not read whole."""
 
 
@@ -111,7 +111,7 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
         if not metadata.row_group(begin).num_rows:
             return  # It may have no pages.
         offset, length = row_group_span(metadata, begin)
-        if length > sources.reader_bytes:
+        if length > 2 * sources.reader_bytes:  # A reader of mapped rows has as much again.
             ahead = sources.reader_bytes // metadata.num_columns
             with (
                 sources.arrow(file) as pages,
@@ -139,11 +139,18 @@ def _batches(
     parquet: pq.ParquetFile, group: int, max_bytes: int, max_rows: int | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a row group, in batches of about ``max_bytes`` by the size of its first rows."""
-    rows = parquet.metadata.row_group(group).num_rows
-    first = next(parquet.iter_batches(SAMPLED_ROWS, row_groups=[group], use_threads=False))
-    row_bytes = max(first.nbytes / first.num_rows, 1 / 8)
+    rows, row_bytes = parquet.metadata.row_group(group).num_rows, _row_bytes(parquet, group)
     count = max(min(int(max_bytes / row_bytes), max_rows or rows), 1)
     yield from parquet.iter_batches(count, row_groups=[group], use_threads=False)
+
+
+def _row_bytes(parquet: pq.ParquetFile, group: int) -> float:
+    """The decoded size of a row: by the types, or by the first rows if these do not tell."""
+    try:
+        return max(sum(kind.bit_width for kind in parquet.schema_arrow.types) / 8, 1 / 8)
+    except ValueError:  # A type has no fixed width.
+        first = next(parquet.iter_batches(SAMPLED_ROWS, row_groups=[group], use_threads=False))
+        return max(first.nbytes / first.num_rows, 1 / 8)
 
 
 def footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
