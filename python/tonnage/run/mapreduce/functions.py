@@ -123,7 +123,7 @@ def _may_overflow(column: Any) -> bool:
     kind = column.type
     if pa.types.is_integer(kind):
         limit = 1 << 63
-    elif pa.types.is_decimal(kind) and not pa.types.is_decimal256(kind):
+    elif pa.types.is_decimal128(kind):
         limit = 10**38 // 10**kind.scale
     else:
         return False
