@@ -111,7 +111,7 @@ def test_an_index_that_is_not_of_its_file_is_refused(
     data.mkdir()
     (data / "rows").write_bytes(bytes(800))
     tonnage.run("index", str(data), "--dtype", "f8", check=True)
-    (place,) = data.glob("*.parquet")
+    (place,) = data.glob("*.index")
     table = pq.read_table(place)
     at = table.column_names.index(column)
     wrong = table.set_column(at, table.schema.field(at), [[value]])
