@@ -87,7 +87,8 @@ fn file_of(batches: &[RecordBatch]) -> Result<Memory, FormatError> {
     for batch in batches {
         writer.append(batch)?;
     }
-    Ok(Memory(writer.finish()?.into()))
+    writer.finish()?;
+    Ok(Memory(std::mem::take(writer.inner_mut()).into()))
 }
 
 /// The rows of all splits, and how many these are.

@@ -46,13 +46,13 @@ pub fn check_writable(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a sort of `bytes` bytes for which the devices have no room.
+/// Refuses a sort for which the devices have no room: so many bytes in scratch, and in the output.
 ///
 /// # Errors
 /// The directory that has too little.
-pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result<(), JobError> {
+pub fn check_room(scratch: (&[PathBuf], u64), output: (&[PathBuf], u64)) -> Result<(), JobError> {
     let mut wanted: Vec<(u64, u64, &Path)> = Vec::new(); // device, bytes, a directory on it
-    for directories in [scratch, output] {
+    for (directories, bytes) in [scratch, output] {
         for directory in directories {
             let about = fs::metadata(directory);
             let about = about.map_err(|why| JobError::file("stat", directory, &why))?;
@@ -68,9 +68,9 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
         let free = free_bytes(directory);
         if free.is_some_and(|free| free < bytes) {
             return Err(usage_error(format!(
-                "{} has only {} bytes free, but the sort needs {bytes} bytes there (scratch and \
-                 output are each as large as the input); free some space, or use other directories \
-                 for scratch or output",
+                "{} has only {} bytes free, but the sort needs {bytes} bytes there (the output is \
+                 as large as the input, and scratch as what memory does not hold); free some \
+                 space, or use other directories for scratch or output",
                 directory.display(),
                 free.unwrap_or(0)
             )));

@@ -234,11 +234,12 @@ impl Wiring {
         let mut pools = Vec::new();
         for node in nodes {
             let memory = node.spec.memory();
-            pools.push((memory.buffers > 0).then(|| {
+            let carved = (memory.buffers > 0).then(|| {
                 let pool = Pool::carve(&options.memory, at, memory.buffers, memory.buffer_bytes);
                 at += memory.buffers * memory.buffer_bytes;
                 pool
-            }));
+            });
+            pools.push(node.spec.lasting_pool().or(carved));
         }
         let edge = |pair: &[crate::graph::Node]| {
             let (from, to) = (&pair[0].spec, &pair[1].spec);

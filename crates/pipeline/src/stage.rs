@@ -1,7 +1,10 @@
 //! What a stage is (its [`StageSpec`]) and what one of its workers does (its [`Stage`]).
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use crate::buffer::Pool;
 use crate::edge::Routing;
 use crate::error::{Failure, StageError};
 use crate::worker_ports::WorkerPorts;
@@ -52,6 +55,11 @@ pub trait StageSpec: Send + Sync {
     /// Memory of its own.
     fn memory(&self) -> MemoryNeed {
         MemoryNeed::default()
+    }
+    /// The pool of its buffers, if they may outlive the run: not a part of the run's memory, nor
+    /// counted in `memory`.
+    fn lasting_pool(&self) -> Option<Arc<Pool>> {
+        None
     }
     /// Makes worker number `worker`; called on the worker's own thread.
     ///

@@ -15,7 +15,7 @@ use tonnage_pipeline::Buffer;
 /// Offsets and lengths of direct I/O, and places in a buffer, are multiples of this.
 pub const ALIGNMENT: usize = 4096;
 
-/// A file by name, an open file, or an object.
+/// A file by name, an open file, an object, or a block in memory.
 #[derive(Clone, Debug)]
 pub enum FileRef {
     /// Opened by the read stage when it is needed.
@@ -24,6 +24,8 @@ pub enum FileRef {
     Open(Arc<DiskFile>),
     /// In an object store.
     Object(Arc<Object>),
+    /// In memory.
+    Held(Arc<Buffer>),
 }
 
 impl FileRef {
@@ -34,6 +36,7 @@ impl FileRef {
             Self::Path(path) => path.to_path_buf(),
             Self::Open(file) => file.path().to_owned(),
             Self::Object(object) => object.url().into(),
+            Self::Held(_) => "memory".into(),
         }
     }
 }
@@ -121,12 +124,12 @@ impl Extent {
 }
 
 impl Piece {
-    /// Bytes between the aligned offset where reading begins and the payload; 0 for objects, which
-    /// are read from any offset.
+    /// Bytes between the aligned offset where reading begins and the payload; 0 for objects and
+    /// memory, which are read from any offset.
     #[must_use]
     pub fn head(&self) -> usize {
         match self.file {
-            FileRef::Object(_) => 0,
+            FileRef::Object(_) | FileRef::Held(_) => 0,
             _ => (self.offset % ALIGNMENT as u64) as usize,
         }
     }

@@ -364,3 +364,24 @@ def test_csv_files_with_other_columns_are_named_and_nothing_is_written() -> None
         with pytest.raises(core.UsageError, match=message):
             sorted_table(disk, [disk / "a.csv", disk / "b.csv"], TableOrder(by="k"))
         assert not (disk / "out").exists()
+
+
+@pytest.mark.parametrize(("memory", "is_held"), [(64 * MIB, True), (12 * MIB, False)])
+def test_what_fits_into_memory_does_not_go_to_scratch(
+    monkeypatch: pytest.MonkeyPatch, memory: int, is_held: bool
+) -> None:
+    outcomes: list[dict[str, Any]] = []
+    run = core.run
+
+    def noted(*arguments: Any) -> dict[str, Any]:
+        outcomes.append(run(*arguments))
+        return outcomes[-1]
+
+    monkeypatch.setattr(core, "run", noted)
+    with disk_dir() as disk:
+        table = pa.table({"k": [row * 7919 % 100_003 for row in range(100_000)]})
+        table = table.append_column("text", pa.array([f"{row:040}" for row in range(100_000)]))
+        pq.write_table(table, disk / "in.parquet")
+        _, got = sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"), memory)
+    assert got.equals(table.sort_by("k"))
+    assert (outcomes[0]["spilled_bytes"] == 0) == is_held

@@ -65,6 +65,10 @@ impl PassOne {
             workers: plan.workers,
             block_bytes: plan.block_bytes,
             spare_blocks: plan.spare_blocks,
+            lasting: match &scratch {
+                Target::Scratch(scratch) => scratch.pool(),
+                _ => None,
+            },
             totals: Arc::new(Totals::default()),
         };
         // No transfer is longer than a block, so that a benchmark with longer buffers sends the

@@ -128,7 +128,8 @@ impl<'a> SortJob<'a> {
             atomic_output::clean(directory).map_err(refuse)?;
         }
         let output = JobOutput::prepare(&config.output, &config.storage, &access)?;
-        check_room(&config.scratch, output.directories(&config.output), bytes)?;
+        let directories = output.directories(&config.output);
+        check_room((&config.scratch, bytes), (directories, bytes))?;
         let (readers, writers) = (
             inputs::readers(&inputs, &access),
             output.lanes(&config.output),

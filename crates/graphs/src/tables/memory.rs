@@ -2,7 +2,8 @@
 //!
 //! Pass one holds splits that are read and decoded, and an open block for each worker and
 //! partition. Pass two holds whole partitions: one each worker sorts, and one that each device
-//! reads; in addition entries, a row group that is being encoded, and blocks of output.
+//! reads; in addition entries, a row group that is being encoded, and blocks of output. Where all
+//! rows fit into what neither pass needs, their blocks stay there.
 
 use serde::Serialize;
 
@@ -83,6 +84,8 @@ pub struct TablePlan {
     pub output_block_bytes: usize,
     /// How many.
     pub output_blocks: usize,
+    /// Memory for all blocks, or 0 if they go to scratch.
+    pub blocks_bytes: usize,
 }
 
 impl TablePlan {
@@ -140,6 +143,22 @@ impl TablePlan {
         let spare_blocks = (scratches * 4 * depth)
             .min(open / block_bytes)
             .max(scratches);
+        // Twice as long as on average, since samples miss a little; longer ones are divided again.
+        let average = usize::try_from(rows_bytes / partitions as u64).unwrap_or(usize::MAX);
+        let slot_bytes = slot_bytes.min(align(average.saturating_mul(2)) + block_bytes);
+        let most_rows = slot_bytes / row_bytes.max(16) * 2;
+        let one = split_buffers * split_span + workers * decoding_bytes;
+        let two = slots * slot_bytes
+            + workers * (most_rows * ENTRY_BYTES + 2 * group_bytes)
+            + output_blocks * output_block_bytes;
+        // Of each worker and partition two blocks are short, and one is open.
+        let others = (3 * workers * partitions + spare_blocks) * block_bytes;
+        let all = usize::try_from(rows_bytes + rows_bytes / 8).unwrap_or(usize::MAX);
+        let wanted = all.saturating_add(others);
+        let room = memory_bytes.saturating_sub(one.max(two));
+        // All or none: memory has to be cleared once, which takes as long as some disks, so a part
+        // of the blocks was no gain.
+        let blocks_bytes = if room >= wanted { wanted } else { 0 };
         Ok(Self {
             memory_bytes,
             workers,
@@ -150,10 +169,17 @@ impl TablePlan {
             partitions,
             slots,
             slot_bytes,
-            most_rows: slot_bytes / row_bytes.max(16) * 2,
+            most_rows,
             group_bytes,
             output_block_bytes,
             output_blocks,
+            blocks_bytes,
         })
+    }
+
+    /// Blocks that are being filled, or on their way to scratch.
+    #[must_use]
+    pub fn moving_blocks(&self) -> usize {
+        self.workers * self.partitions + self.spare_blocks
     }
 }

@@ -24,7 +24,7 @@ use tonnage_stages::extent::{Extent, aligned};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::ports::{PARTITIONS, SPLITS};
-use tonnage_stages::scratch::Scratch;
+use tonnage_stages::scratch::{HeldBlocks, Scratch};
 use tonnage_stages::sink::{RowSample, SampleRows, Target, WriteBlocks};
 use tonnage_stages::source::ReadExtents;
 use tonnage_stages::totals::{Total, Totals};
@@ -90,8 +90,10 @@ pub struct Outcome {
     pub left_out: u64,
     /// Bytes of the input files.
     pub input_bytes: u64,
-    /// Bytes of rows in scratch.
+    /// Bytes of rows between the passes.
     pub rows_bytes: u64,
+    /// Bytes in scratch.
+    pub spilled_bytes: u64,
     /// Bytes of the output files.
     pub output_bytes: u64,
     /// Sum of the rows' hashes in hexadecimal.
@@ -161,11 +163,19 @@ impl TableSort<'_> {
         let sampled = self.table.sample(SAMPLED_SPLITS, SAMPLED_BYTES)?;
         let sample = self.sample_rows("sample", sampled)?;
         let rows_bytes = self.table.rows_bytes(&sample);
-        check_room(&self.config.scratch, &self.config.output, rows_bytes)?;
         let (split_bytes, _) = memory::splits(self.config.memory_bytes, workers());
         let all = self.table.all(split_bytes, LONGEST_ROW)?;
         let plan = self.plan(&sample, rows_bytes, &all)?;
-        let scratch = Scratch::create(&self.config.disk, &self.config.scratch, rows_bytes)?;
+        let spilled = if plan.blocks_bytes > 0 { 0 } else { rows_bytes };
+        let directories = (&self.config.scratch, &self.config.output);
+        check_room((directories.0, spilled), (directories.1, rows_bytes))?;
+        let mut scratch = Scratch::create(&self.config.disk, directories.0, spilled)?;
+        if plan.blocks_bytes > 0 {
+            let moving = plan.moving_blocks();
+            let blocks = HeldBlocks::new(plan.blocks_bytes, plan.block_bytes, moving);
+            scratch = scratch.holding(blocks.map_err(no_memory)?);
+            self.memory = phases::memory(self.config.memory_bytes - plan.blocks_bytes)?;
+        }
         let scratch = Arc::new(scratch);
         let (spilled, went_in) = self.pass_one(&plan, all, &sample, &scratch)?;
         let spilled = self.divide(&plan, &scratch, spilled)?;
@@ -201,6 +211,7 @@ impl TableSort<'_> {
             left_out: left_out.records,
             input_bytes: self.input_bytes,
             rows_bytes: went_in.bytes,
+            spilled_bytes: scratch.spilled_bytes(),
             output_bytes,
             checksum,
             seconds: self.watch.epoch.elapsed().as_secs_f64(),
@@ -265,7 +276,7 @@ impl TableSort<'_> {
     ) -> ReadExtents {
         let spans = extents.iter().map(|extent| extent.span());
         let largest = spans.max().unwrap_or(0).max(aligned(1));
-        let fit = (self.config.memory_bytes / 2 / largest).max(1);
+        let fit = (self.memory.bytes() / 2 / largest).max(1);
         ReadExtents {
             disk: self.config.disk.clone(),
             lanes: Arc::new(vec![extents.to_vec()]),
@@ -323,6 +334,7 @@ impl TableSort<'_> {
             workers: plan.workers,
             block_bytes: plan.block_bytes,
             spare_blocks: plan.spare_blocks,
+            lasting: scratch.pool(),
             totals: Arc::new(Totals::default()),
         };
         let write = WriteBlocks {
@@ -482,6 +494,10 @@ impl TableSort<'_> {
         self.phases.push(phase);
         Ok(())
     }
+}
+
+fn no_memory(why: io::Error) -> JobError {
+    JobError::failure(format!("cannot allocate memory for blocks ({why})"))
 }
 
 /// Extents with their places as numbers.

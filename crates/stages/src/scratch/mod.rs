@@ -6,6 +6,7 @@
 //! one device. The index stays in memory: 16 bytes a block during pass one, a `Piece` a block in
 //! pass two. Each block records its sender, so blocks from a lost peer can be dropped.
 
+mod held_blocks;
 mod index;
 
 use std::collections::BTreeMap;
@@ -16,9 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 use tonnage_disk::{Disk, DiskError, DiskFile};
+use tonnage_pipeline::{Buffer, Pool};
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
 use crate::totals::Total;
+pub use held_blocks::HeldBlocks;
 use index::IndexedBlock;
 
 /// Growth of a file that turns out too short.
@@ -30,6 +33,7 @@ pub struct Scratch {
     devices: Vec<Device>,
     partitions: Mutex<Vec<Vec<Block>>>,
     received: Option<Mutex<ReceivedTotals>>,
+    held: Option<HeldBlocks>,
 }
 
 /// What arrived of each partition from each sender.
@@ -110,6 +114,7 @@ impl Scratch {
                 .collect::<Result<_, _>>()?,
             partitions: Mutex::default(),
             received: None,
+            held: None,
         })
     }
 
@@ -118,6 +123,34 @@ impl Scratch {
     pub fn counting(mut self) -> Self {
         self.received = Some(Mutex::default());
         self
+    }
+
+    /// Keeps blocks in memory as long as there is room.
+    #[must_use]
+    pub fn holding(mut self, held: HeldBlocks) -> Self {
+        self.held = Some(held);
+        self
+    }
+
+    /// Keeps a block in memory; gives it back if there is no room.
+    pub fn hold(&self, block: Buffer) -> Option<Buffer> {
+        match &self.held {
+            Some(held) => held.hold(block),
+            None => Some(block),
+        }
+    }
+
+    /// Where blocks are filled, if they may stay in memory.
+    #[must_use]
+    pub fn pool(&self) -> Option<Arc<Pool>> {
+        self.held.as_ref().map(|held| Arc::clone(held.pool()))
+    }
+
+    /// Bytes on all devices, with the alignment of blocks.
+    #[must_use]
+    pub fn spilled_bytes(&self) -> u64 {
+        let next = |device: &Device| *device.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.devices.iter().map(next).sum()
     }
 
     /// Counts a block that has arrived, if blocks are counted.
@@ -256,7 +289,7 @@ impl Scratch {
         self.devices.iter().enumerate().map(lane).collect()
     }
 
-    /// Takes the blocks of `partition` out of the index.
+    /// Takes the blocks of `partition` out of the index, those in memory last.
     #[must_use]
     pub fn take(&self, partition: usize) -> Vec<Piece> {
         let file = &self.devices[partition % self.devices.len()].file;
@@ -265,14 +298,13 @@ impl Scratch {
             .get_mut(partition)
             .map(std::mem::take)
             .unwrap_or_default();
-        blocks
-            .into_iter()
-            .map(|block| Piece {
-                file: FileRef::Open(Arc::clone(file)),
-                offset: block.offset,
-                len: block.len as usize,
-            })
-            .collect()
+        let on_disk = blocks.into_iter().map(|block| Piece {
+            file: FileRef::Open(Arc::clone(file)),
+            offset: block.offset,
+            len: block.len as usize,
+        });
+        let held = self.held.as_ref().map(|held| held.take(partition));
+        on_disk.chain(held.unwrap_or_default()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
@@ -286,7 +318,7 @@ fn share(bytes: u64, devices: usize) -> u64 {
     (bytes / devices as u64 + 1).next_multiple_of(1 << 20)
 }
 
-fn of_partition(partitions: &mut Vec<Vec<Block>>, partition: usize) -> &mut Vec<Block> {
+fn of_partition<T>(partitions: &mut Vec<Vec<T>>, partition: usize) -> &mut Vec<T> {
     if partitions.len() <= partition {
         partitions.resize_with(partition + 1, Vec::new);
     }

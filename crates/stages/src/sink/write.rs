@@ -1,4 +1,5 @@
 //! `write`: blocks to scratch or to files, by direct I/O, several at once on every device.
+//! Blocks for scratch stay in memory as long as there is room for them.
 //!
 //! Worker i writes lane i, which is one device. A file is created with its full size when its first
 //! block arrives. After its last block a second thread cuts it to its true length and flushes it,
@@ -148,7 +149,7 @@ impl Stage for Writer {
                     _ => ports.poll()?,
                 };
                 let Some(buffer) = buffer else { break };
-                self.submit(buffer)?;
+                self.submit(buffer, ports)?;
             }
             ports.depth(self.queue.in_flight());
             let Some(done) = self.queue.wait() else { break };
@@ -164,8 +165,20 @@ impl Stage for Writer {
 }
 
 impl Writer {
-    fn submit(&mut self, buffer: Buffer) -> Result<(), Failure> {
+    fn submit(&mut self, buffer: Buffer, ports: &mut WorkerPorts) -> Result<(), Failure> {
         debug_assert_eq!(buffer.head, 0, "a block begins its buffer");
+        let buffer = match &self.write.target {
+            Target::Scratch(scratch) => {
+                scratch.count(buffer.number, buffer.peer, buffer.payload());
+                let bytes = buffer.len;
+                let Some(buffer) = scratch.hold(buffer) else {
+                    ports.add_moved(bytes, bytes / self.write.record_bytes);
+                    return Ok(());
+                };
+                buffer
+            }
+            _ => buffer,
+        };
         let (file, offset) = self.place(&buffer).map_err(|why| failure(&why))?;
         if buffer.len == 0 {
             return self.written(&buffer); // It only tells that its file has ended.
@@ -188,10 +201,7 @@ impl Writer {
 
     fn place(&mut self, block: &Buffer) -> Result<(Arc<DiskFile>, u64), DiskError> {
         match &self.write.target {
-            Target::Scratch(scratch) => {
-                scratch.count(block.number, block.peer, block.payload());
-                scratch.place(block.number, block.peer, block.len)
-            }
+            Target::Scratch(scratch) => scratch.place(block.number, block.peer, block.len),
             Target::Files(files) => {
                 let OutputFile { path, bytes } = &files[block.number];
                 let room = aligned(usize::try_from(*bytes).unwrap_or(usize::MAX)) as u64;

@@ -142,7 +142,9 @@ impl Stage for Reader {
                     _ => ports.try_buffer()?,
                 };
                 if let Some(buffer) = buffer {
-                    self.submit(buffer, next, &extents[next])?;
+                    if let Some(whole) = self.submit(buffer, next, &extents[next])? {
+                        self.pass_on(whole, &extents[next], ports)?;
+                    }
                     next += 1;
                     continue;
                 }
@@ -155,8 +157,7 @@ impl Stage for Reader {
             if got < Self::needed_bytes(extent) {
                 return Err(self.ends_early(extent, got).into());
             }
-            ports.add_moved(extent.len(), extent.len() / self.read.record_bytes);
-            ports.send(buffer)?;
+            self.pass_on(buffer, extent, ports)?;
         }
         self.read.modes.note(self.queue.mode());
         Ok(())
@@ -170,18 +171,39 @@ impl Reader {
         self.queue.outstanding() <= self.read.disk.depth.div_ceil(operations)
     }
 
-    fn submit(&mut self, mut buffer: Buffer, place: usize, extent: &Extent) -> Result<(), Failure> {
+    fn pass_on(
+        &self,
+        buffer: Buffer,
+        extent: &Extent,
+        ports: &mut WorkerPorts,
+    ) -> Result<(), StageError> {
+        ports.add_moved(extent.len(), extent.len() / self.read.record_bytes);
+        ports.send(buffer)
+    }
+
+    /// Copies what is in memory, and asks the device for the rest; gives the buffer back if there
+    /// is none.
+    fn submit(
+        &mut self,
+        mut buffer: Buffer,
+        place: usize,
+        extent: &Extent,
+    ) -> Result<Option<Buffer>, Failure> {
         let mut segments = Vec::with_capacity(extent.pieces.len());
         let mut at = 0;
         for piece in &extent.pieces {
-            let file = self.open(&piece.file)?;
             let len = aligned(piece.head() + piece.len);
-            segments.push(Segment {
-                file,
-                offset: piece.offset - piece.head() as u64,
-                at,
-                len,
-            });
+            if let FileRef::Held(block) = &piece.file {
+                let bytes = &block.payload()[piece.offset as usize..][..piece.len];
+                buffer.slot_mut()[at..at + piece.len].copy_from_slice(bytes);
+            } else {
+                segments.push(Segment {
+                    file: self.open(&piece.file)?,
+                    offset: piece.offset - piece.head() as u64,
+                    at,
+                    len,
+                });
+            }
             at += len;
         }
         debug_assert!(
@@ -194,6 +216,9 @@ impl Reader {
             _ => at - buffer.head,
         };
         (buffer.number, buffer.offset, buffer.lane) = (extent.number, extent.offset, self.lane);
+        if segments.is_empty() {
+            return Ok(Some(buffer));
+        }
         let (memory, tag) = (InFlight(buffer), place as u64);
         self.queue.submit(Request {
             direction: Direction::Read,
@@ -201,7 +226,7 @@ impl Reader {
             segments,
             tag,
         });
-        Ok(())
+        Ok(None)
     }
 
     fn open(&mut self, file: &FileRef) -> Result<Arc<DiskFile>, Failure> {
@@ -217,9 +242,9 @@ impl Reader {
                 self.last = Some((Arc::clone(path), Arc::clone(&file)));
                 Ok(file)
             }
-            (FileRef::Object(object), _) => Err(Failure::new(format!(
-                "internal error: object {} is in a queue of files",
-                object.url()
+            (other, _) => Err(Failure::new(format!(
+                "internal error: {} is in a queue of files",
+                other.name().display()
             ))),
         }
     }
@@ -227,15 +252,11 @@ impl Reader {
     /// Bytes that must arrive: up to the end of the payload; the rest may be past the end of the
     /// file.
     fn needed_bytes(extent: &Extent) -> usize {
-        let last = extent
-            .pieces
-            .last()
-            .map_or(0, |piece| piece.head() + piece.len);
-        let before = extent.pieces.iter().rev().skip(1);
-        before
-            .map(|piece| aligned(piece.head() + piece.len))
-            .sum::<usize>()
-            + last
+        let pieces = extent.pieces.iter();
+        let read = pieces.filter(|piece| !matches!(piece.file, FileRef::Held(_)));
+        let mut spans = read.map(|piece| piece.head() + piece.len).rev();
+        let last = spans.next().unwrap_or(0);
+        spans.map(aligned).sum::<usize>() + last
     }
 
     fn ends_early(&self, extent: &Extent, got: usize) -> Failure {

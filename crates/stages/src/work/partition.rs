@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts, WriteCombiner,
+    Failure, MemoryNeed, Pool, Port, Stage, StageError, StageSpec, WorkerPorts, WriteCombiner,
 };
 
 use crate::boundaries::Boundaries;
@@ -47,6 +47,8 @@ pub struct Partition {
     pub block_bytes: usize,
     /// Blocks beyond the open ones, on their way to the disk.
     pub spare_blocks: usize,
+    /// Where blocks are filled, if they may outlive the pass.
+    pub lasting: Option<Arc<Pool>>,
     /// Counts the input.
     pub totals: Arc<Totals>,
 }
@@ -87,13 +89,21 @@ impl StageSpec for Partition {
 
     fn memory(&self) -> MemoryNeed {
         let open = self.workers * self.lane_count();
+        let buffers = match self.lasting {
+            Some(_) => 0,
+            None => open + self.spare_blocks,
+        };
         MemoryNeed {
-            buffers: open + self.spare_blocks,
+            buffers,
             buffer_bytes: self.block_bytes,
             private_bytes: self.workers
                 * self.boundaries.partitions()
                 * combiner_memory(self.record_bytes),
         }
+    }
+
+    fn lasting_pool(&self) -> Option<Arc<Pool>> {
+        self.lasting.clone()
     }
 
     fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {

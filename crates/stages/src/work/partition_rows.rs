@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tonnage_formats::Pieces;
 use tonnage_pipeline::{
-    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts,
+    Buffer, Failure, MemoryNeed, Pool, Port, Stage, StageError, StageSpec, WorkerPorts,
 };
 use tonnage_tables::{RowShape, Rows};
 
@@ -59,6 +59,8 @@ pub struct PartitionRows {
     pub block_bytes: usize,
     /// Blocks beyond the open ones, on their way to the disk.
     pub spare_blocks: usize,
+    /// Where blocks are filled, if they may outlive the pass.
+    pub lasting: Option<Arc<Pool>>,
     /// Counts the rows.
     pub totals: Arc<Totals>,
 }
@@ -97,11 +99,19 @@ impl StageSpec for PartitionRows {
 
     fn memory(&self) -> MemoryNeed {
         let open = self.workers * self.lanes.iter().flatten().count();
+        let buffers = match self.lasting {
+            Some(_) => 0,
+            None => open + self.spare_blocks,
+        };
         MemoryNeed {
-            buffers: open + self.spare_blocks,
+            buffers,
             buffer_bytes: self.block_bytes,
             private_bytes: self.workers * self.source.memory_bytes(),
         }
+    }
+
+    fn lasting_pool(&self) -> Option<Arc<Pool>> {
+        self.lasting.clone()
     }
 
     fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
