@@ -30,7 +30,8 @@ def rows_in(directory: Path, case_format: str) -> Rows:
     if case_format == "parquet":
         source = f"read_parquet('{directory}/*.parquet')"
     elif case_format == "csv":
-        source = f"read_csv('{directory}/*.csv', all_varchar = true)"
+        # By value: some programs write numbers in other words.
+        source = f"read_csv('{directory}/*.csv', header = true, sample_size = -1)"
     else:
         options = "header = false, sep = '\\1', quote = '', columns = {'line': 'VARCHAR'}"
         source = f"read_csv('{directory}/*.txt', {options})"
