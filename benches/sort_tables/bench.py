@@ -5,8 +5,9 @@
 Each program reads the same files and writes its own format with the same codec, in turns, each run
 from a cold cache into an empty directory. Outputs are checked: their order, their number of rows,
 and their rows by sums of hashes. By default programs run in a memory cgroup of 1.5 GiB, which
-counts the page cache; who is killed for memory is reported as such. Times are to the exit; CPU
-seconds are of all processes.
+counts the page cache; who is killed for memory is reported as such. Tonnage is limited to 512 MiB,
+peers to 1 GiB: some exceed their limit, and most read and write through the page cache. Times are
+to the exit; CPU seconds are of all processes.
 
 The claims, as medians of the turns: `parquet` takes at most half of the time of the best peer, and
 0.45 of DataFusion's CPU seconds; no other table of Parquet takes longer than the best peer; lines
