@@ -269,3 +269,8 @@ def test_integers_of_more_than_63_bits_are_exact(
     assert sum(found["n"].to_pylist()) == len(keys)
     (rows,) = read([path], 1 << 20)
     assert rows["k"].type == kind and rows["x"].type == pa.float64()
+
+
+@pytest.mark.parametrize("text", [b"BZhang,1\n", b"BZh9\n", b"\x1f,1\n"])
+def test_a_line_may_begin_like_a_compressed_file(text: bytes) -> None:
+    assert lines.compression(text) is None

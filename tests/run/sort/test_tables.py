@@ -4,10 +4,14 @@ The model sorts rows as Python does, by what the values mean; PyArrow's order is
 defines one.
 """
 
+import bz2
 import functools
+import gzip
+import lzma
 import math
 import random
 import string
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ from support.stores.disk import disk_dir
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
+from tonnage.run.formats.lines import compression
 from tonnage.run.sort.tables import TableOrder, sort_table
 
 MIB = 1 << 20
@@ -289,7 +294,8 @@ def test_the_command_says_what_it_did(tonnage: Tonnage) -> None:
         assert names[0] == "_tonnage.json" and names[1] == "part-00000.parquet"
 
 
-LINES = st.lists(st.binary(max_size=30).map(lambda each: each.replace(b"\n", b"")), max_size=60)
+LINE = st.binary(max_size=30).map(lambda each: each.replace(b"\n", b""))
+LINES = st.lists(LINE.filter(lambda each: compression(each) is None), max_size=60)
 
 
 @settings(max_examples=30)
@@ -385,3 +391,27 @@ def test_what_fits_into_memory_does_not_go_to_scratch(
         _, got = sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"), memory)
     assert got.equals(table.sort_by("k"))
     assert (outcomes[0]["spilled_bytes"] == 0) == is_held
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.txt"])
+@pytest.mark.parametrize(
+    ("packed", "codec"), [(gzip.compress, "gzip"), (bz2.compress, "bzip2"), (lzma.compress, "xz")]
+)
+def test_compressed_text_is_refused(
+    name: str, packed: Callable[[bytes], bytes], codec: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / f"a{name}").write_bytes(b"line\n1\n")
+    (tmp_path / "in" / f"b{name}").write_bytes(packed(b"line\n1\n"))
+    with pytest.raises(core.UsageError, match=f"b{name} is compressed with {codec}; decompress"):
+        sorted_table(tmp_path, [tmp_path / "in"], TableOrder(by="line"))
+
+
+@pytest.mark.parametrize("value", ["18446744073709551615", "-9223372036854775809", "9" * 40])
+def test_whole_numbers_that_would_be_equal_as_floats_are_refused(
+    value: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text(f"k,v\n1,2\n{value},3\n")
+    with pytest.raises(core.UsageError, match=f"column 'k' has {value}, which has more than 63"):
+        sorted_table(tmp_path, [source], TableOrder(by="k"))

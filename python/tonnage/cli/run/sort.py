@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 RECORDS = (100, "0:10")
 """The defaults of --record-bytes and --key."""
-FILE_BYTES = 1 << 30
-"""Bytes of rows in a file of the output, without --file-size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +234,7 @@ def _sort_table(
 ) -> RunRecord:
     from tonnage.base.clock import utc_now
     from tonnage.measure.trial import environment
-    from tonnage.run.sort.tables import TableOrder, sort_table
+    from tonnage.run.sort.tables import FILE_BYTES, TableOrder, sort_table
 
     if options.cluster is not None:
         raise core.UsageError("--by is for one machine; leave --cluster out")

@@ -31,10 +31,10 @@ TAIL_BYTES = 16 << 10
 ROW_NUMBER = re.compile(r"[Rr]ow #?(\d+)")
 """How Arrow's errors name a row."""
 COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\xfd7zXZ": "xz",
-    b"BZh": "bzip2",
+    "gzip": re.compile(rb"\x1f\x8b\x08"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "xz": re.compile(rb"\xfd7zXZ\x00"),
+    "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),  # A line may begin with BZh.
 }
 """How compressed files begin."""
 
@@ -190,8 +190,8 @@ def with_lf(text: bytes, file: InputFile, sources: Sources) -> bytes:
 
 def compression(beginning: bytes) -> str | None:
     """What is wrong with a file that begins so, if it is compressed."""
-    for magic, name in COMPRESSED.items():
-        if beginning.startswith(magic):
+    for name, magic in COMPRESSED.items():
+        if magic.match(beginning):
             return f"is compressed with {name}; decompress it first"
     return None
 

@@ -1,6 +1,6 @@
 """The sort of tables on this machine, as ``crates/graphs/src/tables/table_sort.rs`` runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,14 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
+from tonnage.run.formats.lines import compression
 from tonnage.run.sort import text
 from tonnage.run.sort.order import parse_order
+from tonnage.run.storage.object_store import HIDDEN
 
 AUTO = "auto"
+BEGINNING_BYTES = 16
+"""Bytes that tell whether a file is compressed."""
 FORMATS = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
@@ -20,6 +24,8 @@ FORMATS = {
     "lines": (".txt", ".log"),
 }
 """Formats, and how names of their files end."""
+FILE_BYTES = 1 << 30
+"""Bytes of rows in a file of the output, by default."""
 COLUMN_FORMATS = ("parquet", "arrow")
 """Formats of columns, each of which can be written as the other."""
 
@@ -32,15 +38,15 @@ class TableOrder:
     last by default. ``stable`` keeps the order of rows with equal keys, ``unique`` only
     the first of them (of any order, unless stable). ``columns`` are kept, in this order; all by
     default. A file of the output has about ``file_bytes`` bytes of rows at most. ``format`` is one
-    of `FORMATS`, or told by the names of the inputs; ``output_format`` one of `COLUMN_FORMATS`, or
-    that of the input.
+    of `FORMATS`, or inferred from the name of the first file; ``output_format`` one of
+    `COLUMN_FORMATS`, or that of the input.
     """
 
     by: str
     stable: bool = False
     unique: bool = False
     columns: Sequence[str] | None = None
-    file_bytes: int = 1 << 30
+    file_bytes: int = FILE_BYTES
     format: str = AUTO
     output_format: str | None = None
 
@@ -112,7 +118,7 @@ def sort_table(
 def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
     """The core's configuration of the format, and of what the rows are sorted by."""
     columns = parse_order(order.by)
-    first = _first_file(inputs)
+    first = next(_files(inputs), inputs[0])
     name = _by_suffix(first) if order.format == AUTO else order.format
     if name not in FORMATS:
         raise core.UsageError(
@@ -138,16 +144,28 @@ def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
         )
     if output_format is not None:
         raise core.UsageError(f"{name} stays as it is; leave it out", setting="output_format")
+    for file in _files(inputs):
+        _refuse_compressed(file)
     return text.lines(columns) if name == "lines" else text.delimited(first, name, columns)
 
 
-def _first_file(inputs: Sequence[Path]) -> Path:
-    """The first file, which tells the format; what cannot be read, the core refuses."""
-    first = inputs[0]
-    if first.is_dir():
-        names = sorted(path for path in first.iterdir() if path.name[0] not in "._")
-        return next((path for path in names if path.is_file()), first)
-    return first
+def _files(inputs: Sequence[Path]) -> Iterator[Path]:
+    """The files of the inputs; what cannot be read, the core refuses."""
+    for path in inputs:
+        if not path.is_dir():
+            yield path
+            continue
+        names = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
+        yield from (each for each in names if each.is_file())
+
+
+def _refuse_compressed(file: Path) -> None:
+    if not file.is_file():
+        return
+    with file.open("rb") as opened:
+        why = compression(opened.read(BEGINNING_BYTES))
+    if why:
+        raise core.UsageError(f"input {file} {why}")
 
 
 def _by_suffix(file: Path) -> str:

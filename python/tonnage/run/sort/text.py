@@ -1,16 +1,17 @@
 """Text that is sorted as it is: lines, and records of CSV files.
 
 Only the fields of the key are looked at; what each is compared as (a whole number, a number, or
-bytes) is inferred from the first MiB of the first file, or told.
+bytes) is inferred from the first MiB of the first file.
 """
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from tonnage.base import core
+from tonnage.run.formats.integers import INTEGER
 from tonnage.run.sort.order import ColumnOrder
 
 FieldKind = Literal["bytes", "integer", "float"]
@@ -34,17 +35,8 @@ def lines(order: Sequence[ColumnOrder]) -> dict[str, Any]:
     return _text([_key(column, None, "bytes") for column in order], "\n", None, "", ".txt")
 
 
-def delimited(
-    first: Path,
-    name: str,
-    order: Sequence[ColumnOrder],
-    kinds: Mapping[str, FieldKind] | None = None,
-) -> dict[str, Any]:
-    """Records of ``csv`` or ``tsv`` files, whose first record names the columns.
-
-    Args:
-        first: The first file.
-        kinds: What columns are compared as, by name, where it is not to be inferred.
+def delimited(first: Path, name: str, order: Sequence[ColumnOrder]) -> dict[str, Any]:
+    """Records of ``csv`` or ``tsv`` files; the first record of ``first`` names the columns.
 
     Raises:
         UsageError: There is no such column, or the file is not of this format.
@@ -54,7 +46,7 @@ def delimited(
         beginning = file.read(BEGINNING_BYTES)
     header = _header(first, beginning)
     names = next(csv.reader([header.decode("utf-8-sig", "replace")], delimiter=delimiter), [])
-    inferred = _inferred(first, beginning, delimiter) | dict(kinds or {})
+    inferred = _inferred(first, beginning, delimiter)
     keys = []
     for column in order:
         if names.count(column.name) != 1:
@@ -65,6 +57,8 @@ def delimited(
                 setting="by",
             )
         kind = inferred.get(column.name, "bytes")
+        if kind == "float":
+            _refuse_long_integers(first, beginning, delimiter, column.name)
         keys.append(_key(column, names.index(column.name), kind))
     return _text(keys, delimiter, '"', header.decode("utf-8", "replace"), f".{name}")
 
@@ -120,3 +114,16 @@ def _inferred(first: Path, beginning: bytes, delimiter: str) -> dict[str, FieldK
         elif pa.types.is_floating(field.type):
             kinds[field.name] = "float"
     return kinds
+
+
+def _refuse_long_integers(first: Path, beginning: bytes, delimiter: str, column: str) -> None:
+    """Refuse whole numbers of more than 63 bits: as floats, different ones would be equal."""
+    text = beginning[: beginning.rfind(b"\n") + 1].decode("utf-8-sig", "replace")
+    for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
+        value = (row[column] or "").strip()
+        if INTEGER.fullmatch(value) and not -(2**63) <= int(value) < 2**63:
+            raise core.UsageError(
+                f"input {first}: column {column!r} has {value}, which has more than 63 bits; use "
+                "Parquet, whose whole numbers may be longer",
+                setting="by",
+            )
