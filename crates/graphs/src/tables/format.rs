@@ -21,7 +21,8 @@ use crate::tables::column_file::ColumnFormat;
 use crate::tables::column_rows::{ColumnRows, Table, TableSplit};
 use crate::tables::parquet_files::ParquetFiles;
 use crate::tables::text_files::TextFiles;
-use crate::tables::text_rows::{TextFormat, TextRows, check_headers};
+use crate::tables::text_records::{RecordFormat, check_headers};
+use crate::tables::text_rows::{TextFormat, TextRows, TextSample};
 
 /// A format, and what the rows of its files are sorted by.
 #[derive(Clone, Debug, Deserialize)]
@@ -153,8 +154,10 @@ pub fn open(
             });
             let format = TextFormat {
                 keys: TextKeys::new(dialect, keys.collect()),
-                quote: *quote,
-                header: header.clone().into_bytes(),
+                records: RecordFormat {
+                    quote: *quote,
+                    header: header.clone().into_bytes(),
+                },
                 is_stable,
             };
             Ok(Box::new(TextTable {
@@ -289,13 +292,13 @@ struct TextTable {
 
 impl TableFormat for TextTable {
     fn shape(&self) -> RowShape {
-        TextRows::new(&[], &self.format, 1, usize::MAX).shape()
+        self.format.shape()
     }
 
     fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError> {
-        let sample = TextRows::sample(&self.inputs, &self.format, splits, bytes);
+        let sample = TextSample::new(&self.inputs, &self.format, splits, bytes);
         Ok(SplitRows {
-            extents: sample.rows.extents(),
+            extents: sample.extents(),
             rows: Arc::new(sample),
         })
     }
@@ -321,7 +324,7 @@ impl TableFormat for TextTable {
         Arc::new(TextFiles {
             shape: self.shape(),
             is_whole_record: self.format.keys.is_whole_record(),
-            header: self.format.header.clone(),
+            header: self.format.records.header.clone(),
         })
     }
 
@@ -330,7 +333,7 @@ impl TableFormat for TextTable {
     }
 
     fn empty_file(&self) -> Result<Vec<u8>, JobError> {
-        Ok(self.format.header.clone())
+        Ok(self.format.records.header.clone())
     }
 }
 

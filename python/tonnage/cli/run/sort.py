@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, ref
 from tonnage.cli.options.files import bytes_in, command_line
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
 from tonnage.cli.options.option_groups import default
+from tonnage.cli.options.tables import TableOptions
 from tonnage.cli.options.types import (
     Argument,
     Json,
@@ -24,7 +24,6 @@ from tonnage.cli.options.types import (
     Option,
     RecordBytes,
     Scratch,
-    Size,
     parse_layout,
 )
 from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
@@ -39,44 +38,6 @@ if TYPE_CHECKING:
 
 RECORDS = (100, "0:10")
 """The defaults of --record-bytes and --key."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """What a table is sorted by, and what becomes of its rows."""
-
-    by: Annotated[
-        str | None,
-        Option("COLUMNS", "Columns to sort a table by: COLUMN, -COLUMN, COLUMN:nulls-first."),
-    ] = None
-    stable: Annotated[
-        bool, typer.Option("--stable", help="Keep the order of rows with equal keys.")
-    ] = False
-    unique: Annotated[
-        bool, typer.Option("--unique", help="Keep one row of those with equal keys.")
-    ] = False
-    columns: Annotated[str | None, Option("A,B,...", "Columns to keep. Default: all.")] = None
-    input_format: Annotated[
-        str, Option("FORMAT", "parquet, arrow, csv, tsv, lines, or auto (by the file name).")
-    ] = "auto"
-    output_format: Annotated[
-        str | None, Option("FORMAT", "parquet or arrow. Default: that of the input.")
-    ] = None
-    file_size: Annotated[
-        int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
-    ] = None
-
-    def refuse_without_by(self) -> None:
-        for flag, given in (
-            ("--stable", self.stable),
-            ("--unique", self.unique),
-            ("--columns", self.columns is not None),
-            ("--input-format", self.input_format != "auto"),
-            ("--output-format", self.output_format is not None),
-            ("--file-size", self.file_size is not None),
-        ):
-            if given:
-                raise core.UsageError(f"{flag} is for tables; specify --by, too")
 
 
 def run_sort(
@@ -234,7 +195,7 @@ def _sort_table(
 ) -> RunRecord:
     from tonnage.base.clock import utc_now
     from tonnage.measure.trial import environment
-    from tonnage.run.sort.tables import FILE_BYTES, TableOrder, sort_table
+    from tonnage.run.sort.tables import sort_table
 
     if options.cluster is not None:
         raise core.UsageError("--by is for one machine; leave --cluster out")
@@ -246,16 +207,7 @@ def _sort_table(
     began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
     captured = environment.capture(path for path in used if path.exists())
-    assert table.by is not None
-    order = TableOrder(
-        by=table.by,
-        stable=table.stable,
-        unique=table.unique,
-        columns=None if table.columns is None else table.columns.split(","),
-        file_bytes=FILE_BYTES if table.file_size is None else table.file_size,
-        format=table.input_format,
-        output_format=table.output_format,
-    )
+    order = table.order()
     with core.Progress("sorting", bytes_in(read.paths)) as progress:
         return sort_table(
             read.paths,

@@ -1,0 +1,67 @@
+"""What a table is sorted by, and what becomes of its rows, as options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tonnage.base import core
+from tonnage.cli.options.types import Option, Size
+
+if TYPE_CHECKING:
+    from tonnage.run.sort.tables import TableOrder
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What a table is sorted by, and what becomes of its rows."""
+
+    by: Annotated[
+        str | None,
+        Option("COLUMNS", "Columns to sort a table by: COLUMN, -COLUMN, COLUMN:nulls-first."),
+    ] = None
+    stable: Annotated[
+        bool, typer.Option("--stable", help="Keep the order of rows with equal keys.")
+    ] = False
+    unique: Annotated[
+        bool, typer.Option("--unique", help="Keep one row of those with equal keys.")
+    ] = False
+    columns: Annotated[str | None, Option("A,B,...", "Columns to keep. Default: all.")] = None
+    input_format: Annotated[
+        str, Option("FORMAT", "parquet, arrow, csv, tsv, lines, or auto (by the file name).")
+    ] = "auto"
+    output_format: Annotated[
+        str | None, Option("FORMAT", "parquet or arrow. Default: that of the input.")
+    ] = None
+    file_size: Annotated[
+        int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
+    ] = None
+
+    def refuse_without_by(self) -> None:
+        for flag, given in (
+            ("--stable", self.stable),
+            ("--unique", self.unique),
+            ("--columns", self.columns is not None),
+            ("--input-format", self.input_format != "auto"),
+            ("--output-format", self.output_format is not None),
+            ("--file-size", self.file_size is not None),
+        ):
+            if given:
+                raise core.UsageError(f"{flag} is for tables; specify --by, too")
+
+    def order(self) -> TableOrder:
+        """The order, with the defaults of what was not given."""
+        from tonnage.run.sort.tables import FILE_BYTES, TableOrder
+
+        assert self.by is not None
+        return TableOrder(
+            by=self.by,
+            stable=self.stable,
+            unique=self.unique,
+            columns=None if self.columns is None else self.columns.split(","),
+            file_bytes=FILE_BYTES if self.file_size is None else self.file_size,
+            format=self.input_format,
+            output_format=self.output_format,
+        )
