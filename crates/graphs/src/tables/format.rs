@@ -20,9 +20,9 @@ use crate::tables::arrow_files::ArrowFiles;
 use crate::tables::column_file::ColumnFormat;
 use crate::tables::column_rows::{ColumnRows, Table, TableSplit};
 use crate::tables::parquet_files::ParquetFiles;
-use crate::tables::text_files::TextFiles;
-use crate::tables::text_records::{RecordFormat, check_headers};
-use crate::tables::text_rows::{TextFormat, TextRows, TextSample};
+use crate::tables::text::files::TextFiles;
+use crate::tables::text::records::{RecordFormat, check_headers};
+use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
 
 /// A format, and what the rows of its files are sorted by.
 #[derive(Clone, Debug, Deserialize)]

@@ -8,6 +8,4 @@ mod memory;
 mod parquet_files;
 mod spilled_rows;
 pub mod table_sort;
-mod text_files;
-mod text_records;
-mod text_rows;
+mod text;

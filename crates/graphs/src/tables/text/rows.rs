@@ -10,7 +10,7 @@ use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowBuilder, RowShape};
 
 use crate::inputs::Input;
-use crate::tables::text_records::{FileRecords, RecordFormat, SampledRecords, TextRecords};
+use crate::tables::text::records::{FileRecords, RecordFormat, SampledRecords, TextRecords};
 
 /// Bytes of rows that are given at once, so that they stay in the cache.
 const STRIDE_BYTES: usize = 64 << 10;
