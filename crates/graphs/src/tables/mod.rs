@@ -6,6 +6,6 @@ mod column_rows;
 mod format;
 mod memory;
 mod parquet_files;
-mod spilled_rows;
+mod passes;
 pub mod table_sort;
 mod text;

@@ -92,8 +92,10 @@ pub struct SortRows {
     pub buffers: usize,
     /// Size of each.
     pub buffer_bytes: usize,
-    /// Counts the rows that were sorted, in 0, and those that were left out, in 1.
+    /// Counts the rows that were sorted, by the number of their file.
     pub totals: Arc<Totals>,
+    /// Counts those that were left out in the same way.
+    pub left_out: Arc<Totals>,
 }
 
 impl StageSpec for SortRows {
@@ -217,7 +219,6 @@ impl RowSorter {
             let bytes = RowShape::row_bytes(&slot[at..]).unwrap_or_default();
             &slot[at..at + bytes]
         };
-        let (mut sorted, mut left_out) = (Total::default(), Total::default());
         let mut last: Option<&[u8]> = None;
         let mut rows: Vec<&[u8]> = Vec::with_capacity(STRIDE_ROWS);
         let count = self.entries.len();
@@ -226,6 +227,7 @@ impl RowSorter {
             let file = FileBlocks::new(number, number % lanes, ports);
             let mut encoder = self.sort.encoding.begin(file)?;
             let range = count * part / unit.files..count * (part + 1) / unit.files;
+            let (mut sorted, mut left_out) = (Total::default(), Total::default());
             let mut bytes = 0;
             for at in range {
                 if let Some(&next) = self.entries.get(at + AHEAD) {
@@ -251,10 +253,11 @@ impl RowSorter {
             }
             encoder.push(&rows)?;
             rows.clear();
+            // Before the last block leaves: then the file may be finished at any time.
+            self.sort.totals.add(number, &sorted);
+            self.sort.left_out.add(number, &left_out);
             encoder.finish()?;
         }
-        self.sort.totals.add(0, &sorted);
-        self.sort.totals.add(1, &left_out);
         Ok(())
     }
 }

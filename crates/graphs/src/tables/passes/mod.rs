@@ -1,0 +1,349 @@
+//! The passes of a table sort: graph after graph, in one memory, with a report of each.
+//!
+//! ```text
+//!   sample      read -> sample_rows
+//!   pass_one    read -> partition_rows -> write
+//!               read -> partition_rows -> send -> receive -> write    on a cluster
+//!   pass_two    read -> sort_rows -> write
+//! ```
+//!
+//! Shared by the sort on one machine and a node's part on a cluster, as `sort::external_sort` is.
+
+mod divide;
+mod spilled_rows;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Arena, Graph, Node, Port};
+use tonnage_stages::boundaries::KeyRanges;
+use tonnage_stages::disk::modes::DiskModes;
+use tonnage_stages::extent::{Extent, aligned};
+use tonnage_stages::object::access::ObjectAccess;
+use tonnage_stages::output_file::OnFinished;
+use tonnage_stages::ports::{PARTITIONS, SPLITS};
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::sink::{RowSample, SampleRows, Target, WriteBlocks};
+use tonnage_stages::source::ReadExtents;
+use tonnage_stages::totals::{Total, Totals};
+use tonnage_stages::work::{PartitionRows, RowEncoding, RowUnit, SortRows};
+
+use crate::cluster::exchange::Exchange;
+use crate::error::JobError;
+use crate::phases::{Phase, Watch, workers};
+use crate::sort::spilled_partition::SpilledPartition;
+use crate::tables::format::{SplitRows, TableFormat};
+use crate::tables::memory::TablePlan;
+
+/// Splits that are sampled, and the most bytes of each.
+pub const SAMPLED_SPLITS: usize = 64;
+/// The most bytes of a sampled split.
+pub const SAMPLED_BYTES: usize = 256 << 10;
+/// Sampled splits in memory at once, for each worker: memory that is not touched costs nothing.
+const SAMPLING_BUFFERS: usize = 4;
+/// The most keys of a sampled split.
+const SAMPLED_KEYS: usize = 256;
+
+/// The passes, within one memory.
+pub struct TablePasses<'a> {
+    /// How rows are read, and files written.
+    pub table: &'a dyn TableFormat,
+    /// Whether of rows with equal keys only the first is kept.
+    pub unique: bool,
+    /// How to use the disks.
+    pub disk: Disk,
+    /// The memory.
+    pub memory: Arc<Arena>,
+    /// Runs the graphs.
+    pub watch: Watch,
+    /// Phases so far.
+    pub phases: Vec<Phase>,
+    /// Bytes that were partitioned again.
+    pub repartitioned_bytes: u64,
+}
+
+/// Pass one as a value.
+pub struct PassOne {
+    /// Source.
+    pub read: ReadExtents,
+    /// Work.
+    pub partition: PartitionRows,
+    /// On a cluster: to and from the other nodes.
+    pub wire: Option<Exchange>,
+    /// Sink.
+    pub write: WriteBlocks,
+}
+
+/// A file of the output before it is written.
+#[derive(Clone, Debug)]
+pub struct PartitionFile {
+    /// Number of its partition.
+    pub partition: usize,
+    /// How many files the partition becomes.
+    pub files: usize,
+    /// Bytes of rows that the partition has.
+    pub partition_bytes: u64,
+}
+
+/// What pass two has done.
+pub struct Sorted {
+    /// How many files it has written.
+    pub files: usize,
+    /// The rows that were sorted.
+    pub rows: Total,
+    /// Those of them that were left out.
+    pub left_out: Total,
+}
+
+impl PassOne {
+    fn graph(&self) -> Graph {
+        let mut nodes = vec![
+            Node::new("read", self.read.clone()),
+            Node::new("partition_rows", self.partition.clone()),
+        ];
+        nodes.extend(self.wire.iter().flat_map(Exchange::nodes));
+        nodes.push(Node::new("write", self.write.clone()));
+        Graph::chain(nodes)
+    }
+}
+
+impl<'a> TablePasses<'a> {
+    /// Nothing has run yet.
+    pub fn new(
+        watch: Watch,
+        disk: &Disk,
+        table: &'a dyn TableFormat,
+        unique: bool,
+        memory: Arc<Arena>,
+    ) -> Self {
+        Self {
+            table,
+            unique,
+            disk: disk.clone(),
+            memory,
+            watch,
+            phases: Vec::new(),
+            repartitioned_bytes: 0,
+        }
+    }
+
+    /// Samples rows.
+    ///
+    /// # Errors
+    /// What fails, or the cancellation.
+    pub fn sample_rows(&mut self, name: &str, sampled: SplitRows) -> Result<RowSample, JobError> {
+        let SplitRows { rows, extents } = sampled;
+        let found = Arc::new(Mutex::new(RowSample::default()));
+        let read = self.read(&extents, SAMPLING_BUFFERS * workers(), SPLITS);
+        let sample = SampleRows {
+            source: rows,
+            splits: Arc::new(extents),
+            keys: SAMPLED_KEYS,
+            workers: workers(),
+            found: Arc::clone(&found),
+        };
+        let modes = Arc::clone(&read.modes);
+        let graph = Graph::chain([Node::new("read", read), Node::new("sample_rows", sample)]);
+        self.phase(name, &graph, &[&modes])?;
+        let found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(found.clone())
+    }
+
+    /// Reads extents into at most so many buffers, or as many as half of the memory has.
+    fn read(&self, extents: &[Arc<Extent>], buffers: usize, gives: Port) -> ReadExtents {
+        let spans = extents.iter().map(|extent| extent.span());
+        let largest = spans.max().unwrap_or(0).max(aligned(1));
+        let fit = (self.memory.bytes() / 2 / largest).max(1);
+        ReadExtents {
+            disk: self.disk.clone(),
+            lanes: Arc::new(vec![extents.to_vec()]),
+            access: ObjectAccess::default(),
+            next: Arc::default(),
+            gives,
+            record_bytes: 1,
+            buffers: buffers.min(fit).min(extents.len().max(1)),
+            buffer_bytes: largest,
+            modes: Arc::new(DiskModes::default()),
+        }
+    }
+
+    /// At most so many ranges of keys, from a sample.
+    pub fn ranges(&self, sample: &RowSample, partitions: usize) -> KeyRanges {
+        let keys = sample.keys.iter().map(Vec::as_slice);
+        if !self.unique {
+            return KeyRanges::from_sample(keys.collect(), partitions);
+        }
+        // Rows with equal keys meet, whatever their numbers.
+        let shape = self.table.shape();
+        let keys = keys.map(|key| shape.order_of(key)).collect();
+        KeyRanges::from_sample(keys, partitions).undivided()
+    }
+
+    /// Pass one of these splits, to devices of `scratch`.
+    pub fn pass_one(
+        &self,
+        plan: &TablePlan,
+        split_rows: SplitRows,
+        ranges: KeyRanges,
+        scratch: &Arc<Scratch>,
+        first_number: usize,
+    ) -> PassOne {
+        let devices = scratch.devices();
+        let SplitRows { rows, extents } = split_rows;
+        let read = self.read(&extents, plan.split_buffers, SPLITS);
+        let lanes = (0..ranges.len()).map(|place| Some((first_number + place) % devices));
+        let partition = PartitionRows {
+            source: rows,
+            splits: Arc::new(extents),
+            ranges: Arc::new(ranges),
+            first_number,
+            lanes: Arc::new(lanes.collect()),
+            workers: plan.workers,
+            block_bytes: plan.block_bytes,
+            spare_blocks: plan.spare_blocks,
+            lasting: scratch.pool(),
+            totals: Arc::new(Totals::default()),
+        };
+        let write = WriteBlocks {
+            disk: self.disk.clone(),
+            target: Target::Scratch(Arc::clone(scratch)),
+            lanes: devices,
+            record_bytes: 1,
+            inbox_bytes: plan.spare_blocks * plan.block_bytes,
+            on_finished: OnFinished::default(),
+            modes: Arc::new(DiskModes::default()),
+        };
+        PassOne {
+            read,
+            partition,
+            wire: None,
+            write,
+        }
+    }
+
+    /// Runs pass one; gives the total of the rows.
+    ///
+    /// # Errors
+    /// What fails, or the cancellation.
+    pub fn run_pass_one(&mut self, name: &str, pass: &PassOne) -> Result<Total, JobError> {
+        self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
+        Ok(pass.partition.totals.total())
+    }
+
+    /// Divides splits among partitions in `scratch`; gives these, and the total of the rows.
+    ///
+    /// # Errors
+    /// What fails, or the cancellation.
+    pub fn partition(
+        &mut self,
+        name: &str,
+        plan: &TablePlan,
+        split_rows: SplitRows,
+        ranges: KeyRanges,
+        scratch: &Arc<Scratch>,
+        first_number: usize,
+    ) -> Result<(Vec<SpilledPartition>, Total), JobError> {
+        let pass = self.pass_one(plan, split_rows, ranges, scratch, first_number);
+        let total = self.run_pass_one(name, &pass)?;
+        let (ranges, devices) = (&pass.partition.ranges, scratch.devices());
+        let spilled = |place: usize| SpilledPartition {
+            number: first_number + place,
+            blocks: scratch.take(first_number + place),
+            lane: (first_number + place) % devices,
+            in_order: ranges.is_single(place) && !self.unique,
+        };
+        Ok(((0..ranges.len()).map(spilled).collect(), total))
+    }
+
+    /// Sorts each partition into files of about `file_bytes` bytes of rows on `outputs` devices.
+    /// `path` tells where each is, `finished` what is to be done when one is durable.
+    ///
+    /// # Errors
+    /// What fails, or the cancellation.
+    pub fn pass_two(
+        &mut self,
+        plan: &TablePlan,
+        spilled: Vec<SpilledPartition>,
+        encoding: Arc<dyn RowEncoding>,
+        (outputs, file_bytes): (usize, u64),
+        path: impl FnMut((usize, &PartitionFile)) -> PathBuf,
+        finished: impl FnOnce(&[PartitionFile], &[PathBuf], &Arc<Totals>, &Arc<Totals>) -> OnFinished,
+    ) -> Result<Sorted, JobError> {
+        let (mut units, mut files): (Vec<RowUnit>, Vec<PartitionFile>) = Default::default();
+        let mut of_partition: HashMap<usize, (usize, u64)> = HashMap::new();
+        for partition in spilled {
+            let bytes: u64 = partition.blocks.iter().map(|block| block.len as u64).sum();
+            if bytes == 0 {
+                continue;
+            }
+            let unit_files = bytes.div_ceil(file_bytes.max(1)).max(1) as usize;
+            let (before, partition_bytes) = of_partition.entry(partition.number).or_default();
+            *partition_bytes += bytes;
+            files.extend((0..unit_files).map(|_| PartitionFile {
+                partition: partition.number,
+                files: 0,
+                partition_bytes: 0,
+            }));
+            *before += unit_files;
+            units.push(RowUnit {
+                extent: Arc::new(partition.into_extent(units.len())),
+                first_file: files.len() - unit_files,
+                files: unit_files,
+            });
+        }
+        for file in &mut files {
+            (file.files, file.partition_bytes) = of_partition[&file.partition];
+        }
+        let paths: Vec<PathBuf> = files.iter().enumerate().map(path).collect();
+        let extents: Vec<Arc<Extent>> = units.iter().map(|unit| Arc::clone(&unit.extent)).collect();
+        let read = self.read(&extents, plan.slots, PARTITIONS);
+        let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
+        let sort = SortRows {
+            units: Arc::new(units),
+            shape: self.table.shape(),
+            is_unique: self.unique,
+            encoding,
+            most_rows: plan.most_rows,
+            workers: plan.workers,
+            lanes: outputs,
+            buffers: plan.output_blocks,
+            buffer_bytes: plan.output_block_bytes,
+            totals: Arc::clone(&totals),
+            left_out: Arc::clone(&left_out),
+        };
+        let write = WriteBlocks {
+            disk: self.disk.clone(),
+            on_finished: finished(&files, &paths, &totals, &left_out),
+            target: Target::Growing(Arc::new(paths)),
+            lanes: outputs,
+            record_bytes: 1,
+            inbox_bytes: self.disk.depth * plan.output_block_bytes,
+            modes: Arc::new(DiskModes::default()),
+        };
+        let modes = [Arc::clone(&read.modes), Arc::clone(&write.modes)];
+        let nodes = [
+            Node::new("read", read),
+            Node::new("sort_rows", sort),
+            Node::new("write", write),
+        ];
+        self.phase("pass_two", &Graph::chain(nodes), &[&modes[0], &modes[1]])?;
+        Ok(Sorted {
+            files: files.len(),
+            rows: totals.total(),
+            left_out: left_out.total(),
+        })
+    }
+
+    fn phase(
+        &mut self,
+        name: &str,
+        graph: &Graph,
+        modes: &[&Arc<DiskModes>],
+    ) -> Result<(), JobError> {
+        let phase = self.watch.run_on_disks(name, graph, &self.memory, modes)?;
+        self.phases.push(phase);
+        Ok(())
+    }
+}
