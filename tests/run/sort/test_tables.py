@@ -10,6 +10,7 @@ import gzip
 import lzma
 import math
 import random
+import shutil
 import string
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -148,10 +149,13 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 @settings(max_examples=40)
-@given(tables(), st.booleans(), st.integers(1, 3), st.integers(1, 20))
+@given(
+    tables(), st.booleans(), st.none() | st.integers(1, 50), st.integers(1, 3), st.integers(1, 20)
+)
 def test_any_table_is_sorted_as_its_values_are(
     drawn: tuple[pa.Table, str, list[tuple[str, bool, bool]]],
     stable: bool,
+    limit: int | None,
     files: int,
     group_rows: int,
 ) -> None:
@@ -163,10 +167,11 @@ def test_any_table_is_sorted_as_its_values_are(
         for number in range(files):
             part = table.slice(number * each, each)
             pq.write_table(part, source / f"{number}.parquet", row_group_size=group_rows)
-        record, got = sorted_table(disk, [source], TableOrder(by=by, stable=stable))
-        assert record.records == record.written_records == table.num_rows
+        record, got = sorted_table(disk, [source], TableOrder(by=by, stable=stable, limit=limit))
+        assert record.records == table.num_rows
         assert got.schema.equals(table.schema)
-        expected = sorted(rows_of(table), key=by_order(order))
+        expected = sorted(rows_of(table), key=by_order(order))[:limit]
+        assert record.written_records == len(expected)
         found = rows_of(got)
         if stable:
             assert repr(found) == repr(expected)
@@ -223,6 +228,54 @@ def test_one_value_in_most_rows_is_no_trouble() -> None:
         assert record.written_records == rows
 
 
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("limit", [1, 1000, 150_000, 199_950, 300_000])
+def test_only_the_first_rows_are_sorted(limit: int, stable: bool) -> None:
+    rows = 200_000
+    keys = [7] * (rows - 100) + list(range(100))
+    table = pa.table({"k": keys, "v": [string.ascii_letters] * rows, "n": range(rows)})
+    with disk_dir() as disk:
+        pq.write_table(table, disk / "in.parquet", row_group_size=20_000)
+        order = TableOrder(by="-k", stable=stable, limit=limit)
+        record, got = sorted_table(disk, [disk / "in.parquet"], order, 8 * MIB)
+        assert got["k"].to_pylist() == sorted(keys, reverse=True)[:limit]
+        assert len(set(got["n"].to_pylist())) == min(limit, rows) == record.written_records
+        if stable:
+            expected = table.take(pc.sort_indices(table, [("k", "descending"), ("n", "ascending")]))
+            assert got.equals(expected.slice(0, limit))
+
+
+def test_rows_beyond_the_limit_are_not_spilled() -> None:
+    table = events(300_000)
+    with disk_dir() as disk:
+        pq.write_table(table, disk / "in.parquet", row_group_size=50_000)
+        order = TableOrder(by="ts", limit=100)
+        record, got = sorted_table(disk, [disk / "in.parquet"], order, 12 * MIB)
+        assert got["ts"].equals(table.sort_by("ts")["ts"].slice(0, 100))
+        pass_two = record.phases[-1]
+        assert pass_two.name == "pass_two"
+        assert sum(stage.bytes for stage in pass_two.stages if stage.name == "read") < 2 * MIB
+
+
+def test_a_sample_that_misleads_about_the_limit_costs_time_only() -> None:
+    """Only every second file is sampled, and those have other keys than the rest."""
+    with disk_dir() as disk:
+        source = disk / "in"
+        source.mkdir()
+        for number in range(128):
+            keys = range(500 * number, 500 * number + 500)
+            low = pa.array([key if number % 2 else -key for key in keys], pa.int64())
+            pq.write_table(pa.table({"k": low}), source / f"{number:03}.parquet")
+        signed = [key if key // 500 % 2 else -key for key in range(64_000)]
+        attempts = []
+        for by, descending in (("k", False), ("-k", True)):
+            record, got = sorted_table(disk, [source], TableOrder(by=by, limit=30_000))
+            assert got["k"].to_pylist() == sorted(signed, reverse=descending)[:30_000]
+            attempts.append([phase.name for phase in record.phases].count("pass_one"))
+            shutil.rmtree(disk / "out")
+        assert max(attempts) == 2
+
+
 def test_of_equal_keys_the_first_stays() -> None:
     with disk_dir() as disk:
         table = pa.table({"k": [3, 1, 3, 2, 1, None, None], "v": list("abcdefg")})
@@ -253,6 +306,9 @@ def test_files_have_about_the_bytes_that_are_asked_for() -> None:
         (["--by", "v"], '--by: the column "v" cannot be a sort key'),
         (["--by", "k", "--columns", "v"], '--by: there is no column "k"'),
         (["--by", "k", "--columns", "k,x"], "--columns: "),
+        (["--by", "k", "--unique", "--limit", "5"], "--limit: with unique"),
+        (["--by", "k", "--limit", "0"], "--limit"),
+        (["--limit", "5"], "--limit is for tables; specify --by, too"),
         (["--unique"], "--unique is for tables; specify --by, too"),
         (["--file-size", "1MB"], "--file-size is for tables; specify --by, too"),
         (["--by", "k", "--key", "2:4"], "--record-bytes, --key and --faults are for records"),

@@ -16,10 +16,10 @@ use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
 
 use crate::error::{JobError, setting_error};
 use crate::inputs::Input;
-use crate::tables::arrow_files::ArrowFiles;
-use crate::tables::column_file::ColumnFormat;
-use crate::tables::column_rows::{ColumnRows, Table, TableSplit};
-use crate::tables::parquet_files::ParquetFiles;
+use crate::tables::columns::arrow_files::ArrowFiles;
+use crate::tables::columns::column_file::ColumnFormat;
+use crate::tables::columns::column_rows::{ColumnRows, Table, TableSplit};
+use crate::tables::columns::parquet_files::ParquetFiles;
 use crate::tables::text::files::TextFiles;
 use crate::tables::text::records::{RecordFormat, check_headers};
 use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
@@ -338,7 +338,7 @@ impl TableFormat for TextTable {
 }
 
 /// `bytes`, if there is `whole` of what is `part` in a sample.
-fn scaled(bytes: u64, whole: u64, part: u64) -> u64 {
+pub fn scaled(bytes: u64, whole: u64, part: u64) -> u64 {
     match part {
         0 => 0,
         part => (u128::from(bytes) * u128::from(whole) / u128::from(part)) as u64,

@@ -10,6 +10,7 @@
 //! is larger than memory is divided again, alone. Before the output is published, the number, the
 //! bytes and the hashes of the rows that came out are compared with those that went in.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::scratch::{HeldBlocks, Scratch};
 use tonnage_stages::sink::RowSample;
+use tonnage_stages::totals::Total;
 
 use crate::error::{JobError, setting_error};
 use crate::free_space::{check_room, make_writable};
@@ -30,12 +32,14 @@ use crate::objects::object_input::ObjectStorage;
 use crate::output::atomic_output::{self, AtomicOutput};
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
-use crate::tables::format::{self, FormatConfig, SplitRows, TableFormat};
+use crate::tables::format::{self, FormatConfig, SplitRows, TableFormat, scaled};
+use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, TablePlan, TableShape};
-use crate::tables::passes::{SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses};
+use crate::tables::passes::{RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses};
 
 /// The longest record of text that is gathered from splits; a row is shorter than a block.
 const LONGEST_ROW: usize = 1 << 20;
+
 /// The sort to run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +54,9 @@ pub struct Config {
     /// Whether of rows with equal keys only the first is kept.
     #[serde(default)]
     pub unique: bool,
+    /// How many rows are wanted, the first; all by default.
+    #[serde(default)]
+    pub limit: Option<u64>,
     /// Directories for the output, one per device.
     pub output: Vec<PathBuf>,
     /// Bytes of rows that a file has, at most about.
@@ -68,8 +75,8 @@ pub struct Config {
 pub struct Outcome {
     /// Rows that were read.
     pub rows: u64,
-    /// Rows that were left out, since their keys were equal to others'.
-    pub left_out: u64,
+    /// Rows that were written.
+    pub written_rows: u64,
     /// Bytes of the input files.
     pub input_bytes: u64,
     /// Bytes of rows between the passes.
@@ -102,6 +109,11 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         if directories.is_empty() {
             return Err(setting_error(setting, "specify at least one directory"));
         }
+    }
+    if config.unique && config.limit.is_some() {
+        let why = "with unique, it is not known how many rows the first partitions have; sort \
+                   without it, and take the first rows of the output";
+        return Err(setting_error("limit", why));
     }
     let inputs = inputs::find(
         &config.inputs,
@@ -140,45 +152,38 @@ impl TableSort<'_> {
         let sampled = self.table.sample(SAMPLED_SPLITS, SAMPLED_BYTES)?;
         let sample = self.passes.sample_rows("sample", sampled)?;
         let rows_bytes = self.table.rows_bytes(&sample);
-        let (split_bytes, _) = memory::splits(self.config.memory_bytes, workers());
-        let all = self.table.all(split_bytes, LONGEST_ROW)?;
-        let plan = self.plan(&sample, rows_bytes, &all)?;
-        let spilled = if plan.blocks_bytes > 0 { 0 } else { rows_bytes };
-        let directories = (&self.config.scratch, &self.config.output);
-        check_room((directories.0, spilled), (directories.1, rows_bytes))?;
-        let mut scratch = Scratch::create(&self.config.disk, directories.0, spilled)?;
-        if plan.blocks_bytes > 0 {
-            let moving = plan.moving_blocks();
-            let blocks = HeldBlocks::new(plan.blocks_bytes, plan.block_bytes, moving);
-            scratch = scratch.holding(blocks.map_err(no_memory)?);
-            self.passes.memory = phases::memory(self.config.memory_bytes - plan.blocks_bytes)?;
+        let cutoff = self.config.limit.and_then(|limit| {
+            let about = scaled(sample.rows, rows_bytes, sample.bytes);
+            Cutoff::new(&sample, self.table.rows().unwrap_or(about), limit)
+        });
+        let mut spilled = self.spill(&sample, rows_bytes, cutoff.as_ref())?;
+        if cutoff.is_some() && spilled.has_too_few(self.config.limit) {
+            // The sample misled.
+            spilled = self.spill(&sample, rows_bytes, None)?;
         }
-        let scratch = Arc::new(scratch);
-        let ranges = self.passes.ranges(&sample, plan.partitions);
-        let passes = &mut self.passes;
-        let (spilled, went_in) = passes.partition("pass_one", &plan, all, ranges, &scratch, 0)?;
-        let spilled = passes.divide(&plan, &scratch, spilled)?;
+        let Spilled {
+            plan,
+            scratch,
+            partitions,
+            read,
+        } = spilled;
+        if let Some(rows) = self.table.rows().filter(|&rows| rows != read.records) {
+            return Err(mismatch(&format!("{rows} rows"), &read));
+        }
+        let partitions = self.passes.divide(&plan, &scratch, partitions)?;
+        let wanted = limit::total(&partitions);
         let encoding = self.table.encoding(plan.group_bytes);
         let outputs = (self.config.output.len(), self.config.file_bytes);
-        let done = passes.pass_two(
+        let done = self.passes.pass_two(
             &plan,
-            spilled,
+            partitions,
             encoding,
             outputs,
             |(number, _)| output.part(number),
             |_, _, _, _| OnFinished::default(),
         )?;
-        let (sorted, left_out) = (done.rows, done.left_out);
-        if went_in != sorted
-            || self
-                .table
-                .rows()
-                .is_some_and(|rows| rows != went_in.records)
-        {
-            return Err(JobError::failure(format!(
-                "the sorted rows do not match the input (read: {went_in}; sorted: {sorted}). A \
-                 device or memory is corrupting data; the output was discarded"
-            )));
+        if wanted != done.rows {
+            return Err(mismatch(&wanted, &done.rows));
         }
         let parts = match done.files {
             0 => self.write_empty(&output)?,
@@ -190,22 +195,71 @@ impl TableSort<'_> {
             let about = fs::metadata(&path).map_err(|why| JobError::file("stat", &path, &why))?;
             output_bytes += about.len();
         }
-        let checksum = format!("{:x}", went_in.checksum);
-        let rows = went_in.records - left_out.records;
-        let manifest = Manifest::of_files(output.names(parts), rows, output_bytes);
+        let written_rows = done.rows.records - done.left_out.records;
+        let manifest = Manifest::of_files(output.names(parts), written_rows, output_bytes);
         output.publish(parts, &manifest)?;
         Ok(Outcome {
-            rows: went_in.records,
-            left_out: left_out.records,
+            rows: read.records,
+            written_rows,
             input_bytes: self.input_bytes,
-            rows_bytes: went_in.bytes,
+            rows_bytes: read.bytes,
             spilled_bytes: scratch.spilled_bytes(),
             output_bytes,
-            checksum,
+            checksum: format!("{:x}", read.checksum),
             seconds: self.passes.watch.epoch.elapsed().as_secs_f64(),
             repartitioned_bytes: self.passes.repartitioned_bytes,
             plan,
             phases: self.passes.phases,
+        })
+    }
+
+    /// Pass one: the rows that are wanted, most likely, in partitions.
+    fn spill(
+        &mut self,
+        sample: &RowSample,
+        rows_bytes: u64,
+        cutoff: Option<&Cutoff>,
+    ) -> Result<Spilled, JobError> {
+        let share = cutoff.map_or(1.0, |cutoff| cutoff.share);
+        let wanted_bytes = (rows_bytes as f64 * share) as u64;
+        let (split_bytes, _) = memory::splits(self.config.memory_bytes, workers());
+        let all = self.table.all(split_bytes, LONGEST_ROW)?;
+        let plan = self.plan(sample, wanted_bytes, &all)?;
+        let is_held = plan.blocks_bytes > 0;
+        let spilled_bytes = if is_held { 0 } else { wanted_bytes };
+        let directories = (&self.config.scratch, &self.config.output);
+        check_room(
+            (directories.0, spilled_bytes),
+            (directories.1, wanted_bytes),
+        )?;
+        let mut scratch = Scratch::create(&self.config.disk, directories.0, spilled_bytes)?;
+        if is_held {
+            let moving = plan.moving_blocks();
+            let blocks = HeldBlocks::new(plan.blocks_bytes, plan.block_bytes, moving);
+            scratch = scratch.holding(blocks.map_err(no_memory)?);
+        }
+        self.passes.memory = phases::memory(self.config.memory_bytes - plan.blocks_bytes)?;
+        let scratch = Arc::new(scratch);
+        let ranges = match cutoff {
+            Some(cutoff) => cutoff.ranges(sample, plan.partitions),
+            None => self.passes.ranges(sample, plan.partitions),
+        };
+        let mut pass = self.passes.pass_one(&plan, all, ranges, &scratch, 0);
+        if cutoff.is_some() {
+            let mut lanes = pass.partition.lanes.to_vec();
+            lanes.pop();
+            lanes.push(None); // what is beyond the cutoff
+            pass.partition.lanes = Arc::new(lanes);
+        }
+        let (mut partitions, read) = self.passes.partition("pass_one", &pass, &scratch)?;
+        if let Some(limit) = self.config.limit {
+            partitions = limit::first(partitions, limit);
+        }
+        Ok(Spilled {
+            plan,
+            scratch,
+            partitions,
+            read,
         })
     }
 
@@ -236,6 +290,29 @@ impl TableSort<'_> {
             decoding_bytes: all.rows.memory_bytes(),
         })
     }
+}
+
+/// Partitions between the passes.
+struct Spilled {
+    plan: TablePlan,
+    scratch: Arc<Scratch>,
+    partitions: Vec<RowPartition>,
+    read: Total,
+}
+
+impl Spilled {
+    /// Whether it has fewer rows than are wanted, although more were read.
+    fn has_too_few(&self, limit: Option<u64>) -> bool {
+        let rows = limit::total(&self.partitions).records;
+        limit.is_some_and(|limit| rows < limit.min(self.read.records))
+    }
+}
+
+fn mismatch(read: &dyn fmt::Display, sorted: &dyn fmt::Display) -> JobError {
+    JobError::failure(format!(
+        "the sorted rows do not match the input (read: {read}; sorted: {sorted}). A device or \
+         memory is corrupting data; the output was discarded"
+    ))
 }
 
 fn no_memory(why: io::Error) -> JobError {

@@ -146,6 +146,16 @@ impl KeyRanges {
         Self::new(bounds)
     }
 
+    /// The same, with what is greater than `key` in a range of its own, the last; no bound is
+    /// greater.
+    #[must_use]
+    pub fn cut_after(self, key: &[u8]) -> Self {
+        let (mut bounds, key) = (self.bounds, key.to_vec());
+        bounds.push(Bound { key, after: true });
+        bounds.dedup();
+        Self::new(bounds)
+    }
+
     /// The bounds between the ranges.
     #[must_use]
     pub fn bounds(&self) -> &[Bound] {

@@ -19,4 +19,4 @@ pub use partition_rows::{PartitionRows, RowSource, TakeRows, pieces_of};
 pub use receive::{Receive, ReceiveStats};
 pub use send::{SendBlocks, SendStats};
 pub use sort::{Sort, Unit, stride_memory};
-pub use sort_rows::{FileBlocks, RowEncoder, RowEncoding, RowUnit, SortRows};
+pub use sort_rows::{FileBlocks, Quota, RowEncoder, RowEncoding, RowUnit, SortRows};

@@ -61,7 +61,7 @@ pub struct PartitionRows {
     pub spare_blocks: usize,
     /// Where blocks are filled, if they may outlive the pass.
     pub lasting: Option<Arc<Pool>>,
-    /// Counts the rows.
+    /// Counts the rows of each partition.
     pub totals: Arc<Totals>,
 }
 
@@ -119,7 +119,7 @@ impl StageSpec for PartitionRows {
         Ok(Box::new(RowPartitioner {
             blocks: OpenBlocks::new(self.first_number, &self.lanes, self.block_bytes, of),
             partition: self.clone(),
-            total: Total::default(),
+            totals: vec![Total::default(); self.ranges.len()],
         }))
     }
 }
@@ -127,7 +127,7 @@ impl StageSpec for PartitionRows {
 struct RowPartitioner {
     partition: PartitionRows,
     blocks: OpenBlocks,
-    total: Total,
+    totals: Vec<Total>, // by partition
 }
 
 impl Stage for RowPartitioner {
@@ -142,7 +142,8 @@ impl Stage for RowPartitioner {
         let shape = source.shape();
         let mut places = Vec::new();
         while let Some(buffer) = ports.receive()? {
-            let (split, bytes, before) = (buffer.number, buffer.len, self.total.records);
+            let (split, bytes) = (buffer.number, buffer.len);
+            let mut count = 0;
             let pieces = pieces_of(buffer, &splits[split]);
             source.rows(split, pieces, &mut |rows| {
                 places.clear();
@@ -150,19 +151,23 @@ impl Stage for RowPartitioner {
                     if row.len() > block_bytes {
                         return Err(too_long(row.len(), block_bytes).into());
                     }
-                    self.total.count_row(row);
                     let around = (&[][..], shape.behind_key(row));
-                    places.push(ranges.range_of(shape.key(row), around) as u32);
+                    let place = ranges.range_of(shape.key(row), around);
+                    self.totals[place].count_row(row);
+                    places.push(place as u32);
                 }
+                count += places.len();
                 for (row, &place) in rows.iter().zip(&places) {
                     self.blocks.append(place as usize, row, ports)?;
                 }
                 Ok(())
             })?;
-            ports.add_moved(bytes, (self.total.records - before) as usize);
+            ports.add_moved(bytes, count);
         }
         self.blocks.send_all(ports)?;
-        self.partition.totals.add(0, &self.total);
+        for (place, total) in self.totals.iter().enumerate() {
+            self.partition.totals.add(place, total);
+        }
         Ok(())
     }
 }

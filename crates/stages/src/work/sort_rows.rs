@@ -10,6 +10,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{
@@ -69,6 +70,35 @@ pub struct RowUnit {
     pub first_file: usize,
     /// How many files it becomes.
     pub files: usize,
+    /// How many of its rows are wanted, if not all.
+    pub quota: Option<Arc<Quota>>,
+}
+
+/// Rows that may still be taken, of one partition, or of several whose keys are all equal.
+#[derive(Debug)]
+pub struct Quota(AtomicU64);
+
+impl Quota {
+    /// So many rows.
+    #[must_use]
+    pub fn new(rows: u64) -> Self {
+        Self(AtomicU64::new(rows))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes up to so many rows; gives how many there were.
+    fn take(&self, rows: usize) -> usize {
+        let take = |left: u64| Some(left.saturating_sub(rows as u64));
+        let before = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        before.map_or(0, |left| left.min(rows as u64) as usize)
+    }
 }
 
 /// Sorts partitions of rows.
@@ -221,7 +251,16 @@ impl RowSorter {
         };
         let mut last: Option<&[u8]> = None;
         let mut rows: Vec<&[u8]> = Vec::with_capacity(STRIDE_ROWS);
-        let count = self.entries.len();
+        let count = match &unit.quota {
+            Some(quota) => quota.take(self.entries.len()),
+            None => self.entries.len(),
+        };
+        let mut beyond = Total::default();
+        for &entry in &self.entries[count..] {
+            beyond.count_row(row(entry));
+        }
+        self.sort.totals.add(unit.first_file, &beyond);
+        self.sort.left_out.add(unit.first_file, &beyond);
         for part in 0..unit.files {
             let number = unit.first_file + part;
             let file = FileBlocks::new(number, number % lanes, ports);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage.base import core
-from tonnage.cli.options.types import Option, Size
+from tonnage.cli.options.types import LARGEST, Count, Option, Size
 
 if TYPE_CHECKING:
     from tonnage.run.sort.tables import TableOrder
@@ -28,6 +28,9 @@ class TableOptions:
     unique: Annotated[
         bool, typer.Option("--unique", help="Keep one row of those with equal keys.")
     ] = False
+    limit: Annotated[
+        int | None, Count("Write the first N rows only. Default: all.", 1, LARGEST)
+    ] = None
     columns: Annotated[str | None, Option("A,B,...", "Columns to keep. Default: all.")] = None
     input_format: Annotated[
         str, Option("FORMAT", "parquet, arrow, csv, tsv, lines, or auto (by the file name).")
@@ -43,6 +46,7 @@ class TableOptions:
         for flag, given in (
             ("--stable", self.stable),
             ("--unique", self.unique),
+            ("--limit", self.limit is not None),
             ("--columns", self.columns is not None),
             ("--input-format", self.input_format != "auto"),
             ("--output-format", self.output_format is not None),
@@ -60,6 +64,7 @@ class TableOptions:
             by=self.by,
             stable=self.stable,
             unique=self.unique,
+            limit=self.limit,
             columns=None if self.columns is None else self.columns.split(","),
             file_bytes=FILE_BYTES if self.file_size is None else self.file_size,
             format=self.input_format,

@@ -26,13 +26,11 @@ def sort_lines(record: RunRecord) -> list[str]:
 
 def table_lines(record: RunRecord) -> list[str]:
     written = record.written_bytes or 0
-    left_out = record.records - (record.written_records or 0)
-    output = (
-        f"{record.records} rows, {formatting.size(record.bytes)} read, "
-        f"{formatting.size(written)} written"
-    )
-    if left_out:
-        output += f"; {left_out} rows with equal keys left out"
+    read = f"{record.records} rows, {formatting.size(record.bytes)} read"
+    if record.written_records == record.records:
+        output = f"{read}, {formatting.size(written)} written"
+    else:
+        output = f"{read}; {record.written_records} rows, {formatting.size(written)} written"
     rate = formatting.rate(record.bytes / record.seconds) if record.seconds else None
     return [output, *_run_lines(record, f"{rate} read" if rate else "no time")]
 

@@ -11,7 +11,6 @@ from tonnage.base import core, formatting
 from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.base.records.location import LOCATIONS
 from tonnage.cli.options.option_groups import flags_and_values
-from tonnage.cli.options.own_prices import PriceOptions
 from tonnage.cli.options.planning import (
     FLAGS_OF_JOB,
     LAB,
@@ -24,6 +23,7 @@ from tonnage.cli.options.planning import (
     refuse_without_store,
     usual_location,
 )
+from tonnage.cli.options.prices.own_prices import PriceOptions
 from tonnage.cli.options.types import Json, Option
 from tonnage.cli.options.validate import refuse_suffix
 from tonnage.cli.output import print_result

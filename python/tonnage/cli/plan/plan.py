@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from tonnage.base import core, formatting
 from tonnage.base.core.sockets import DESCRIPTORS
 from tonnage.cli.options.option_groups import default
-from tonnage.cli.options.own_prices import PriceOptions
 from tonnage.cli.options.planning import (
     DIVISIBLE,
     JobDescription,
@@ -25,6 +24,7 @@ from tonnage.cli.options.planning import (
     require_offer,
     usual_location,
 )
+from tonnage.cli.options.prices.own_prices import PriceOptions
 from tonnage.cli.options.types import (
     MAX_NODES,
     Count,

@@ -36,15 +36,17 @@ class TableOrder:
 
     ``by`` is the order, such as ``user,-ts,amount:nulls-first``: descending with a minus, nulls
     last by default. ``stable`` keeps the order of rows with equal keys, ``unique`` only
-    the first of them (of any order, unless stable). ``columns`` are kept, in this order; all by
-    default. A file of the output has about ``file_bytes`` bytes of rows at most. ``format`` is one
-    of `FORMATS`, or inferred from the name of the first file; ``output_format`` one of
-    `COLUMN_FORMATS`, or that of the input.
+    the first of them (of any order, unless stable). Only the first ``limit`` rows are written;
+    which of those with the last row's key, is open, unless stable. ``columns`` are kept, in this
+    order; all by default. A file of the output has about ``file_bytes`` bytes of rows at most.
+    ``format`` is one of `FORMATS`, or inferred from the name of the first file; ``output_format``
+    one of `COLUMN_FORMATS`, or that of the input.
     """
 
     by: str
     stable: bool = False
     unique: bool = False
+    limit: int | None = None
     columns: Sequence[str] | None = None
     file_bytes: int = FILE_BYTES
     format: str = AUTO
@@ -88,6 +90,7 @@ def sort_table(
         "format": _format(inputs, order),
         "stable": order.stable,
         "unique": order.unique,
+        "limit": order.limit,
         "file_bytes": order.file_bytes,
         "memory_bytes": memory_bytes,
     }
@@ -109,7 +112,7 @@ def sort_table(
         repartitioned_bytes=outcome["repartitioned_bytes"],
         shuffled_records=outcome["rows"],
         shuffled_bytes=outcome["rows_bytes"],
-        written_records=outcome["rows"] - outcome["left_out"],
+        written_records=outcome["written_rows"],
         written_bytes=outcome["output_bytes"],
         phases=[stage_stats.phase_record(phase) for phase in outcome["phases"]],
     )

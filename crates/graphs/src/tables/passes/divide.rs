@@ -7,10 +7,10 @@ use tonnage_stages::extent::Extent;
 use tonnage_stages::scratch::Scratch;
 
 use super::spilled_rows::SpilledRows;
-use super::{SAMPLED_SPLITS, TablePasses};
+use super::{RowPartition, SAMPLED_SPLITS, TablePasses};
 use crate::error::JobError;
-use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format::SplitRows;
+use crate::tables::limit;
 use crate::tables::memory::TablePlan;
 
 /// Most rounds.
@@ -25,64 +25,71 @@ impl TablePasses<'_> {
         &mut self,
         plan: &TablePlan,
         scratch: &Arc<Scratch>,
-        mut spilled: Vec<SpilledPartition>,
-    ) -> Result<Vec<SpilledPartition>, JobError> {
-        let mut next_number = spilled.len();
+        mut partitions: Vec<RowPartition>,
+    ) -> Result<Vec<RowPartition>, JobError> {
+        let mut next_number = partitions.len();
         for _ in 0..ROUNDS {
-            if spilled
-                .iter()
-                .all(|partition| partition.span() <= plan.slot_bytes)
-            {
-                return Ok(spilled);
+            let fits = |partition: &RowPartition| partition.spilled.span() <= plan.slot_bytes;
+            if partitions.iter().all(fits) {
+                return Ok(partitions);
             }
             let mut divided = Vec::new();
-            for partition in spilled {
-                if partition.span() <= plan.slot_bytes {
+            for partition in partitions {
+                if fits(&partition) {
                     divided.push(partition);
-                    continue;
-                }
-                if partition.in_order {
+                } else if partition.spilled.in_order {
                     divided.extend(partition.in_parts(plan.slot_bytes));
-                    continue;
+                } else {
+                    let again = self.partition_again(plan, scratch, &partition, next_number)?;
+                    next_number += again.len();
+                    divided.extend(match &partition.quota {
+                        Some(quota) => limit::first(again, quota.rows()),
+                        None => again,
+                    });
                 }
-                let bytes = partition
-                    .blocks
-                    .iter()
-                    .map(|block| block.len)
-                    .sum::<usize>();
-                self.repartitioned_bytes += bytes as u64;
-                let rows = Arc::new(SpilledRows {
-                    shape: self.table.shape(),
-                });
-                let blocks = numbered(partition.divided(usize::MAX));
-                let every = blocks.len().div_ceil(SAMPLED_SPLITS);
-                let chosen = blocks.iter().step_by(every).cloned().collect();
-                let sampled = SplitRows {
-                    rows: rows.clone(),
-                    extents: numbered(chosen),
-                };
-                let sample = self.sample_rows("sample_again", sampled)?;
-                let wanted = (2 * bytes / plan.slot_bytes + 2).min(plan.partitions.max(3));
-                let ranges = self.ranges(&sample, wanted);
-                let all = SplitRows {
-                    rows,
-                    extents: blocks,
-                };
-                let (mut again, _) =
-                    self.partition("pass_one_again", plan, all, ranges, scratch, next_number)?;
-                next_number += again.len();
-                again
-                    .iter_mut()
-                    .for_each(|part| part.number = partition.number);
-                divided.extend(again);
             }
-            spilled = divided;
+            partitions = divided;
         }
         Err(JobError::failure(format!(
             "partitions are still too large for {} bytes of memory after repeated splitting; use \
              more memory",
             plan.memory_bytes
         )))
+    }
+
+    /// Partitions of a partition, which keep its number.
+    fn partition_again(
+        &mut self,
+        plan: &TablePlan,
+        scratch: &Arc<Scratch>,
+        partition: &RowPartition,
+        first_number: usize,
+    ) -> Result<Vec<RowPartition>, JobError> {
+        let blocks = numbered(partition.spilled.divided(usize::MAX));
+        let bytes: usize = blocks.iter().map(|block| block.len()).sum();
+        self.repartitioned_bytes += bytes as u64;
+        let rows = Arc::new(SpilledRows {
+            shape: self.table.shape(),
+        });
+        let every = blocks.len().div_ceil(SAMPLED_SPLITS);
+        let chosen = blocks.iter().step_by(every).cloned().collect();
+        let sampled = SplitRows {
+            rows: rows.clone(),
+            extents: numbered(chosen),
+        };
+        let sample = self.sample_rows("sample_again", sampled)?;
+        let wanted = (2 * bytes / plan.slot_bytes + 2).min(plan.partitions.max(3));
+        let ranges = self.ranges(&sample, wanted);
+        let all = SplitRows {
+            rows,
+            extents: blocks,
+        };
+        let pass = self.pass_one(plan, all, ranges, scratch, first_number);
+        let (mut again, _) = self.partition("pass_one_again", &pass, scratch)?;
+        for part in &mut again {
+            part.spilled.number = partition.spilled.number;
+        }
+        Ok(again)
     }
 }
 

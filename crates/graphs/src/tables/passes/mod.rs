@@ -10,6 +10,7 @@
 //! Shared by the sort on one machine and a node's part on a cluster, as `sort::external_sort` is.
 
 mod divide;
+mod row_partition;
 mod spilled_rows;
 
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ use crate::phases::{Phase, Watch, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format::{SplitRows, TableFormat};
 use crate::tables::memory::TablePlan;
+pub use row_partition::RowPartition;
 
 /// Splits that are sampled, and the most bytes of each.
 pub const SAMPLED_SPLITS: usize = 64;
@@ -232,29 +234,40 @@ impl<'a> TablePasses<'a> {
         Ok(pass.partition.totals.total())
     }
 
-    /// Divides splits among partitions in `scratch`; gives these, and the total of the rows.
+    /// Runs pass one within this machine; gives the partitions, and the total of the rows.
     ///
     /// # Errors
     /// What fails, or the cancellation.
     pub fn partition(
         &mut self,
         name: &str,
-        plan: &TablePlan,
-        split_rows: SplitRows,
-        ranges: KeyRanges,
-        scratch: &Arc<Scratch>,
-        first_number: usize,
-    ) -> Result<(Vec<SpilledPartition>, Total), JobError> {
-        let pass = self.pass_one(plan, split_rows, ranges, scratch, first_number);
-        let total = self.run_pass_one(name, &pass)?;
-        let (ranges, devices) = (&pass.partition.ranges, scratch.devices());
-        let spilled = |place: usize| SpilledPartition {
-            number: first_number + place,
-            blocks: scratch.take(first_number + place),
-            lane: (first_number + place) % devices,
-            in_order: ranges.is_single(place) && !self.unique,
+        pass: &PassOne,
+        scratch: &Scratch,
+    ) -> Result<(Vec<RowPartition>, Total), JobError> {
+        let read = self.run_pass_one(name, pass)?;
+        let PartitionRows {
+            ranges,
+            first_number,
+            lanes,
+            totals,
+            ..
+        } = &pass.partition;
+        let partition = |(place, lane): (usize, &Option<usize>)| {
+            let number = first_number + place;
+            let spilled = SpilledPartition {
+                number,
+                blocks: scratch.take(number),
+                lane: (*lane)?,
+                in_order: ranges.is_single(place) && !self.unique,
+            };
+            Some(RowPartition {
+                spilled,
+                rows: totals.of(place),
+                quota: None,
+            })
         };
-        Ok(((0..ranges.len()).map(spilled).collect(), total))
+        let partitions = lanes.iter().enumerate().filter_map(partition);
+        Ok((partitions.collect(), read))
     }
 
     /// Sorts each partition into files of about `file_bytes` bytes of rows on `outputs` devices.
@@ -265,7 +278,7 @@ impl<'a> TablePasses<'a> {
     pub fn pass_two(
         &mut self,
         plan: &TablePlan,
-        spilled: Vec<SpilledPartition>,
+        partitions: Vec<RowPartition>,
         encoding: Arc<dyn RowEncoding>,
         (outputs, file_bytes): (usize, u64),
         path: impl FnMut((usize, &PartitionFile)) -> PathBuf,
@@ -273,7 +286,8 @@ impl<'a> TablePasses<'a> {
     ) -> Result<Sorted, JobError> {
         let (mut units, mut files): (Vec<RowUnit>, Vec<PartitionFile>) = Default::default();
         let mut of_partition: HashMap<usize, (usize, u64)> = HashMap::new();
-        for partition in spilled {
+        for RowPartition { spilled, quota, .. } in partitions {
+            let partition = spilled;
             let bytes: u64 = partition.blocks.iter().map(|block| block.len as u64).sum();
             if bytes == 0 {
                 continue;
@@ -291,6 +305,7 @@ impl<'a> TablePasses<'a> {
                 extent: Arc::new(partition.into_extent(units.len())),
                 first_file: files.len() - unit_files,
                 files: unit_files,
+                quota,
             });
         }
         for file in &mut files {

@@ -14,7 +14,7 @@ use tonnage_tables::{RowLayout, RowShape, RowWriter};
 
 use crate::error::{JobError, setting_error, usage_error};
 use crate::inputs::Input;
-use crate::tables::column_file::{ColumnFile, ColumnFormat, ColumnSplit, ProjectedFile};
+use crate::tables::columns::column_file::{ColumnFile, ColumnFormat, ColumnSplit, ProjectedFile};
 
 /// Rows that are written at once, so that they stay in the cache.
 const STRIDE_ROWS: usize = 512;

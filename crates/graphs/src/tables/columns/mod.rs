@@ -1,0 +1,6 @@
+//! Files with columns: their rows, and files of rows.
+
+pub mod arrow_files;
+pub mod column_file;
+pub mod column_rows;
+pub mod parquet_files;
