@@ -12,6 +12,7 @@ mod value_bytes;
 pub mod arrow_ipc;
 pub mod parquet;
 pub mod text;
+pub mod types;
 
 pub use error::FormatError;
 pub use read_at::{Pieces, ReadAt};

@@ -1,0 +1,18 @@
+//! A schema as text in a job's configuration: Arrow's IPC message, in Base64.
+
+use arrow_ipc::convert::try_schema_from_ipc_buffer;
+use arrow_schema::Schema;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::error::FormatError;
+
+/// The schema of a message in Base64.
+///
+/// # Errors
+/// When it is none.
+pub fn read_schema(text: &str) -> Result<Schema, FormatError> {
+    let message = STANDARD.decode(text);
+    let message = message.map_err(|why| FormatError::Damaged(format!("no Base64: {why}")))?;
+    Ok(try_schema_from_ipc_buffer(&message)?)
+}
