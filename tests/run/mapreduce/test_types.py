@@ -266,6 +266,9 @@ def test_hive_folders_are_columns_on_a_cluster(disk: Path) -> None:
     assert sorted(found) == HIVE_ROWS
 
 
-def test_other_folders_are_refused(disk: Path) -> None:
-    (disk / "in" / "more").mkdir(parents=True)
-    assert "more is not a regular file" in failed(disk, SUMS, disk / "in", core.UsageError)
+def test_folders_are_read_at_any_depth(disk: Path) -> None:
+    (disk / "in" / "more" / "still").mkdir(parents=True)
+    for place, folder in enumerate(("", "more", "more/still")):
+        pq.write_table(pa.table({"key": [place]}), disk / "in" / folder / "a.parquet")
+    _, found = done(disk, MapReduce(), disk / "in")
+    assert sorted(found["key"].to_pylist()) == [0, 1, 2]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import errno
 import itertools
+import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
 )
 from tonnage.run.mapreduce.spilled_blocks import SpilledBlocks
-from tonnage.run.storage.hive import input_paths, is_hive_folder
+from tonnage.run.storage.hive import input_paths
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
@@ -307,7 +308,7 @@ class MapReduceWorker(TwoPassWorker):
 
     def _input(self, path: str) -> Iterator[str]:
         for each in super()._input(path):
-            yield from map(str, input_paths(Path(each))) if is_hive_folder(Path(each)) else [each]
+            yield from map(str, input_paths(Path(each))) if os.path.isdir(each) else [each]
 
     def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)

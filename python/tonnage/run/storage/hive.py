@@ -1,4 +1,7 @@
-"""Hive's layout: folders ``NAME=VALUE`` below an input are columns of the rows of their files."""
+"""Directories as input, and Hive's layout of them.
+
+Folders ``NAME=VALUE`` below an input are columns of the rows of their files.
+"""
 
 import os
 import re
@@ -14,34 +17,26 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 WHOLE_NUMBER = re.compile(r"-?\d{1,18}")
 
 
-def is_hive_folder(path: Path) -> bool:
-    return FOLDER.fullmatch(path.name) is not None and path.is_dir()
-
-
 def input_paths(directory: Path) -> Iterator[Path]:
-    """What a directory has for input, and its folders of columns, in the order of names."""
+    """The files of a directory and of those below it, at any depth, in the order of names.
+
+    A link to a directory that it is in itself is given as it is: no file.
+    """
     for path in sorted(directory.iterdir()):
         if path.name.startswith(HIDDEN):
             continue
-        if is_hive_folder(path):
+        if path.is_dir() and not _leads_above(path):
             yield from input_paths(path)
         else:
             yield path
 
 
-def without_hive_folders(directory: str) -> Iterator[str]:
-    """A directory, and those above it as long as only folders of columns are between."""
-    yield directory
-    while FOLDER.fullmatch(os.path.basename(directory)):
-        directory = os.path.dirname(directory)
-        yield directory
+def _leads_above(path: Path) -> bool:
+    return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
 
 
-def hive_columns(place: str, name: str) -> dict[str, Any]:
-    """The columns by the folders from an input to one of its files, with their values.
-
-    Whole numbers are integers, other values texts.
-    """
+def folder_values(place: str, name: str) -> dict[str, str | None]:
+    """The columns by the folders from an input to one of its files, with their values as texts."""
     if is_url(place):
         place = place.rstrip("/")
     else:
@@ -50,7 +45,12 @@ def hive_columns(place: str, name: str) -> dict[str, Any]:
         return {}
     folders = name[len(place) + 1 :].split("/")[:-1]
     pairs = [found.groups() for each in folders if (found := FOLDER.fullmatch(each))]
-    return {unquote(column): _value(unquote(value)) for column, value in pairs}
+    return {unquote(column): None if value == NULL else unquote(value) for column, value in pairs}
+
+
+def hive_columns(place: str, name: str) -> dict[str, Any]:
+    """The same, with their values: whole numbers are integers, others texts."""
+    return {column: _value(text) for column, text in folder_values(place, name).items()}
 
 
 def columns_by_file(places: Sequence[str], names: Iterable[str]) -> list[dict[str, Any]]:
@@ -60,7 +60,5 @@ def columns_by_file(places: Sequence[str], names: Iterable[str]) -> list[dict[st
     ]
 
 
-def _value(text: str) -> int | str | None:
-    if text == NULL:
-        return None
-    return int(text) if WHOLE_NUMBER.fullmatch(text) else text
+def _value(text: str | None) -> int | str | None:
+    return int(text) if text is not None and WHOLE_NUMBER.fullmatch(text) else text

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.storage.hive import input_paths, without_hive_folders
+from tonnage.run.storage.hive import input_paths
 from tonnage.run.storage.object_store import (
     ObjectStoreOptions,
     find_objects,
@@ -178,16 +178,20 @@ def with_content(files: Iterable[InputFile]) -> list[InputFile]:
 
 
 def refuse_twice(places: Sequence[str], found: Sequence[Sequence[InputFile]]) -> None:
-    """Refuse files that are in two of the places, under any names: they would count twice."""
-    of: dict[str, int] = {}
+    """Refuse files that the places have twice, under any names: they would count twice."""
+    of: dict[str, tuple[int, str]] = {}
     for number, files in enumerate(found):
         for file in files:
             name = file.name if is_url(file.name) else os.path.realpath(file.name)
-            if (other := of.setdefault(name, number)) != number:
-                raise core.UsageError(
-                    f"{file.name} is in both {places[other]} and {places[number]}; pass it only "
-                    "once"
-                )
+            here = number, file.name
+            if (other := of.setdefault(name, here)) is here:
+                continue
+            where = (
+                f"is in both {places[other[0]]} and {places[number]}"
+                if other[0] != number
+                else f"is in {places[number]} twice, also as {other[1]}"
+            )
+            raise core.UsageError(f"{file.name} {where}; pass it only once")
 
 
 def is_unchanged(file: InputFile) -> bool:
@@ -209,10 +213,10 @@ def containing_input(places: Sequence[str], name: str) -> int:
 
 def _contains(place: str, name: str) -> bool:
     if is_url(place):
-        above = place.rstrip("/")
-        return name == above or name.startswith(f"{above}/")
-    place, name = os.path.normpath(place), os.path.normpath(name)
-    return place == name or place in without_hive_folders(os.path.dirname(name))
+        place = place.rstrip("/")
+    else:
+        place, name = os.path.normpath(place), os.path.normpath(name)
+    return name == place or name.startswith(f"{place}/")
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -29,14 +29,13 @@ import msgspec
 
 from tonnage.base import core
 from tonnage.base.records import write_atomically
-from tonnage.base.records.base import RecordError, decode
-from tonnage.base.records.io import read_regular
+from tonnage.base.records.base import decode
 from tonnage.cluster.failure_kinds import InputChanged, InputUnreadable
 from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import Handler
+from tonnage.run.storage.earlier_output import manifest_parts, refuse_unfinished
 from tonnage.run.storage.object_store import HIDDEN, is_url
 from tonnage.run.two_pass import messages
-from tonnage.run.two_pass.job_dir.schemas import Manifest
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.output.object_store import OTHER_JOB, ObjectStoreSteps, manifest_json
@@ -113,7 +112,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             paths = list(self._input(path))
             if not paths and not os.path.exists(path):
                 absent.append(path)
-            parts += _manifest_parts(path)
+            parts += manifest_parts(path)
             for number, each in enumerate(paths):
                 about = self._readable(each)
                 if (real := os.path.realpath(each)) in files:
@@ -313,11 +312,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 yield path
             return
         names = sorted(os.listdir(path))
-        if unfinished := [name for name in names if name.startswith(UNFINISHED_PREFIX)]:
-            raise core.UsageError(
-                f"input {path} contains unfinished output ({unfinished[0]}); wait for its job, "
-                "or run the job again"
-            )
+        refuse_unfinished(path, names)
         yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
 
     def _readable(self, path: str) -> FileId:
@@ -411,16 +406,3 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
 def is_system_error(why: BaseException | None) -> bool:
     """Whether the system raised it; what decodes broken data raises errors without a number."""
     return isinstance(why, OSError) and why.errno is not None
-
-
-def _manifest_parts(path: str) -> list[str]:
-    try:
-        content = read_regular(Path(path, MANIFEST))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as why:
-        raise core.UsageError(f"input {why.filename}: {why.strerror}") from why
-    try:
-        return decode(content, Manifest, Path(path, MANIFEST)).parts
-    except RecordError as why:
-        raise core.UsageError(f"input {why}") from why
