@@ -18,8 +18,11 @@ use crate::error::{JobError, setting_error};
 use crate::inputs::Input;
 use crate::tables::columns::arrow_files::ArrowFiles;
 use crate::tables::columns::column_file::ColumnFormat;
-use crate::tables::columns::column_rows::{ColumnRows, Table, TableSplit};
+use crate::tables::columns::column_rows::ColumnRows;
 use crate::tables::columns::parquet_files::ParquetFiles;
+use crate::tables::input::table::{Table, TableSplit};
+use crate::tables::input::table_file::TableFile;
+use crate::tables::input::table_schema::WantedColumns;
 use crate::tables::text::files::TextFiles;
 use crate::tables::text::records::{RecordFormat, check_headers};
 use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
@@ -39,6 +42,9 @@ pub enum FormatConfig {
         /// The columns to keep, in this order; all by default.
         #[serde(default)]
         columns: Option<Vec<String>>,
+        /// Columns that are read as these types: a schema's IPC message in Base64.
+        #[serde(default)]
+        schema: Option<String>,
     },
     /// Lines, or records of fields, which are kept as they are.
     Text {
@@ -115,7 +121,7 @@ pub trait TableFormat {
 /// When it cannot be read, or has no such columns.
 pub fn open(
     config: &FormatConfig,
-    inputs: Vec<Input>,
+    files: &[TableFile],
     is_stable: bool,
 ) -> Result<Box<dyn TableFormat>, JobError> {
     match config {
@@ -124,8 +130,10 @@ pub fn open(
             output,
             order,
             columns,
+            schema,
         } => {
-            let table = Table::open(*input, &inputs, columns.as_deref())?;
+            let wanted = WantedColumns::new(columns.as_deref(), schema.as_deref())?;
+            let table = Table::open(*input, files, &wanted)?;
             Ok(Box::new(ColumnTable::new(
                 table, *output, order, is_stable,
             )?))
@@ -137,6 +145,7 @@ pub fn open(
             header,
             suffix,
         } => {
+            let inputs: Vec<Input> = files.iter().map(|file| file.input.clone()).collect();
             check_headers(&inputs, header.as_bytes())?;
             let dialect = Dialect {
                 delimiter: *delimiter,

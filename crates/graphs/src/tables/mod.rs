@@ -2,6 +2,7 @@
 
 mod columns;
 mod format;
+mod input;
 mod limit;
 mod memory;
 mod passes;

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_pipeline::{KeptPages, RunHandle};
-use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::scratch::{HeldBlocks, Scratch};
 use tonnage_stages::sink::RowSample;
@@ -27,12 +26,11 @@ use tonnage_stages::totals::Total;
 
 use crate::error::{JobError, setting_error};
 use crate::free_space::{check_room, make_writable};
-use crate::inputs;
-use crate::objects::object_input::ObjectStorage;
 use crate::output::atomic_output::{self, AtomicOutput};
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
 use crate::tables::format::{self, FormatConfig, SplitRows, TableFormat, scaled};
+use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, TablePlan, TableShape};
 use crate::tables::passes::{RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses};
@@ -44,8 +42,8 @@ const LONGEST_ROW: usize = 1 << 20;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files, or directories of files.
-    pub inputs: Vec<PathBuf>,
+    /// Files, in their order.
+    pub inputs: Vec<TableFileConfig>,
     /// Their format, and what they are sorted by.
     pub format: FormatConfig,
     /// Whether rows with equal keys keep their order.
@@ -115,14 +113,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
                    without it, and take the first rows of the output";
         return Err(setting_error("limit", why));
     }
-    let inputs = inputs::find(
-        &config.inputs,
-        1,
-        &ObjectStorage::default(),
-        &ObjectAccess::default(),
-    )?;
-    let input_bytes = inputs.iter().map(|input| input.bytes).sum();
-    let table = format::open(&config.format, inputs, config.stable)?;
+    let files = TableFile::find(&config.inputs)?;
+    let input_bytes = files.iter().map(|file| file.input.bytes).sum();
+    let table = format::open(&config.format, &files, config.stable)?;
     for directory in &config.scratch {
         let refuse =
             |why: io::Error| setting_error("scratch", format!("{}: {why}", directory.display()));

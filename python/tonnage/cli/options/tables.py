@@ -32,6 +32,10 @@ class TableOptions:
         int | None, Count("Write the first N rows only. Default: all.", 1, LARGEST)
     ] = None
     columns: Annotated[str | None, Option("A,B,...", "Columns to keep. Default: all.")] = None
+    schema: Annotated[
+        str | None,
+        Option("NAME:TYPE,...", "Types to read columns as; null where a file lacks them."),
+    ] = None
     input_format: Annotated[
         str, Option("FORMAT", "parquet, arrow, csv, tsv, lines, or auto (by the file name).")
     ] = "auto"
@@ -48,6 +52,7 @@ class TableOptions:
             ("--unique", self.unique),
             ("--limit", self.limit is not None),
             ("--columns", self.columns is not None),
+            ("--schema", self.schema is not None),
             ("--input-format", self.input_format != "auto"),
             ("--output-format", self.output_format is not None),
             ("--file-size", self.file_size is not None),
@@ -66,6 +71,7 @@ class TableOptions:
             unique=self.unique,
             limit=self.limit,
             columns=None if self.columns is None else self.columns.split(","),
+            schema=self.schema,
             file_bytes=FILE_BYTES if self.file_size is None else self.file_size,
             format=self.input_format,
             output_format=self.output_format,

@@ -53,6 +53,11 @@ def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
 def refuse_job_paths(inputs: list[Path], output: list[Path], scratch: list[Path]) -> None:
     """Refuses paths of a job on this machine, where one would spoil another."""
     refuse_repeated_inputs(inputs)
+    refuse_job_directories(inputs, output, scratch)
+
+
+def refuse_job_directories(inputs: list[Path], output: list[Path], scratch: list[Path]) -> None:
+    """The same, apart from the inputs themselves."""
     for flag, directories in (("--output", output), ("--scratch", scratch)):
         refuse_files(flag, directories)
         refuse_repeated(flag, directories)

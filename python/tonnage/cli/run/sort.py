@@ -12,7 +12,7 @@ from tonnage.base.records.base import decode
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.io import read_regular
 from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, refuse_without_ray
-from tonnage.cli.options.files import bytes_in, command_line
+from tonnage.cli.options.files import command_line
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.tables import TableOptions
@@ -26,7 +26,11 @@ from tonnage.cli.options.types import (
     Scratch,
     parse_layout,
 )
-from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
+from tonnage.cli.options.validate import (
+    refuse_job_directories,
+    refuse_job_paths,
+    refuse_unknown,
+)
 from tonnage.cli.output.run_record import print_record_json, sort_lines, table_lines
 from tonnage.cli.run.cluster import cluster_run, run_on_cluster
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
@@ -203,12 +207,12 @@ def _sort_table(
     read, written = locations(inputs), locations(output)
     if read.urls or written.urls:
         raise core.UsageError("--by sorts files on disks, not objects; use paths")
-    refuse_job_paths(read.paths, written.paths, scratch)
+    refuse_job_directories(read.paths, written.paths, scratch)
     began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
     captured = environment.capture(path for path in used if path.exists())
     order = table.order()
-    with core.Progress("sorting", bytes_in(read.paths)) as progress:
+    with core.Progress("sorting") as progress:
         return sort_table(
             read.paths,
             written.paths,
@@ -218,5 +222,5 @@ def _sort_table(
             environment=captured,
             began_at=began_at,
             command=command_line(),
-            on_progress=progress,
+            on_progress=progress.update,
         )

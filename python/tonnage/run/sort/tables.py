@@ -1,6 +1,6 @@
 """The sort of tables on this machine, as ``crates/graphs/src/tables/table_sort.rs`` runs it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from tonnage.base.records import Environment, RunRecord
 from tonnage.run.formats.lines import compression
 from tonnage.run.sort import text
 from tonnage.run.sort.order import parse_order
-from tonnage.run.storage.object_store import HIDDEN
+from tonnage.run.sort.schema import parse_schema, schema_message
+from tonnage.run.sort.table_input import TableInput, find_tables
+from tonnage.run.storage.sources import InputFile
 
 AUTO = "auto"
 BEGINNING_BYTES = 16
@@ -38,9 +40,10 @@ class TableOrder:
     last by default. ``stable`` keeps the order of rows with equal keys, ``unique`` only
     the first of them (of any order, unless stable). Only the first ``limit`` rows are written;
     which of those with the last row's key, is open, unless stable. ``columns`` are kept, in this
-    order; all by default. A file of the output has about ``file_bytes`` bytes of rows at most.
-    ``format`` is one of `FORMATS`, or inferred from the name of the first file; ``output_format``
-    one of `COLUMN_FORMATS`, or that of the input.
+    order; all by default. Those in ``schema``, as ``user:int64,ts:timestamp[ms]``, are read as
+    these types, and null where a file lacks them. A file of the output has about ``file_bytes``
+    bytes of rows at most. ``format`` is one of `FORMATS`, or inferred from the name of the first
+    file; ``output_format`` one of `COLUMN_FORMATS`, or that of the input.
     """
 
     by: str
@@ -48,13 +51,14 @@ class TableOrder:
     unique: bool = False
     limit: int | None = None
     columns: Sequence[str] | None = None
+    schema: str | None = None
     file_bytes: int = FILE_BYTES
     format: str = AUTO
     output_format: str | None = None
 
 
 def sort_table(
-    inputs: Sequence[Path],
+    inputs: Sequence[Path | str],
     output: Sequence[Path],
     scratch: Sequence[Path],
     *,
@@ -63,7 +67,7 @@ def sort_table(
     environment: Environment,
     began_at: str,
     command: list[str],
-    on_progress: core.OnProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> RunRecord:
     """Sorts tables into files ``part-00000.parquet`` and so on in ``output``.
 
@@ -71,23 +75,24 @@ def sort_table(
     with the job, however it ends.
 
     Args:
-        inputs: Files, or directories of files, with the same columns.
+        inputs: Files, directories of files, or globs of these.
         output: Empty directories, one for each device.
         scratch: Directories, one for each device.
         memory_bytes: For all buffers, what is decoded, and what is encoded.
         began_at: When the command was given, ISO 8601.
-        on_progress: Called with bytes of the input, about.
+        on_progress: Called with bytes that are done, about, and those of all files.
 
     Raises:
         UsageError: Arguments or input cannot be used.
         RunError: It failed while it ran.
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
+    found = find_tables(inputs)
     settings = {
         "inputs": [str(path) for path in inputs],
         "output": [str(path) for path in output],
         "scratch": [str(path) for path in scratch],
-        "format": _format(inputs, order),
+        "format": _format(found, order),
         "stable": order.stable,
         "unique": order.unique,
         "limit": order.limit,
@@ -95,8 +100,8 @@ def sort_table(
         "memory_bytes": memory_bytes,
     }
     cpu_before = process_usage.cpu_seconds()
-    halved = None if on_progress is None else lambda done: on_progress(done // 2)
-    outcome = core.run("table_sort", settings, halved)
+    halved = None if on_progress is None else lambda done: on_progress(done // 2, found.bytes)
+    outcome = core.run("table_sort", settings | {"inputs": found.to_json()}, halved)
     return RunRecord(
         job="sort",
         began_at=began_at,
@@ -118,11 +123,10 @@ def sort_table(
     )
 
 
-def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
+def _format(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     """The core's configuration of the format, and of what the rows are sorted by."""
     columns = parse_order(order.by)
-    first = next(_files(inputs), inputs[0])
-    name = _by_suffix(first) if order.format == AUTO else order.format
+    name = _by_suffix(inputs.first) if order.format == AUTO else order.format
     if name not in FORMATS:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
@@ -132,6 +136,7 @@ def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
         raise core.UsageError(
             f"{output_format} is not one of {', '.join(COLUMN_FORMATS)}", setting="output_format"
         )
+    schema = None if order.schema is None else parse_schema(order.schema)
     if name in COLUMN_FORMATS:
         return {
             "columns": {
@@ -139,45 +144,39 @@ def _format(inputs: Sequence[Path], order: TableOrder) -> dict[str, Any]:
                 "output": output_format or name,
                 "order": [each.to_json() for each in columns],
                 "columns": None if order.columns is None else list(order.columns),
+                "schema": None if schema is None else schema_message(schema),
             }
         }
     if order.columns is not None:
         raise core.UsageError(
             "text keeps all of its columns; use Parquet or Arrow", setting="columns"
         )
+    if schema is not None:
+        raise core.UsageError(f"{name} stays as it is; leave it out", setting="schema")
     if output_format is not None:
         raise core.UsageError(f"{name} stays as it is; leave it out", setting="output_format")
-    for file in _files(inputs):
-        _refuse_compressed(file)
-    return text.lines(columns) if name == "lines" else text.delimited(first, name, columns)
+    inputs.refuse_folders("text")
+    for each in inputs.files:
+        _refuse_compressed(each.file)
+    if name == "lines":
+        return text.lines(columns)
+    return text.delimited(Path(inputs.first.name), name, columns)
 
 
-def _files(inputs: Sequence[Path]) -> Iterator[Path]:
-    """The files of the inputs; what cannot be read, the core refuses."""
-    for path in inputs:
-        if not path.is_dir():
-            yield path
-            continue
-        names = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
-        yield from (each for each in names if each.is_file())
-
-
-def _refuse_compressed(file: Path) -> None:
-    if not file.is_file():
-        return
-    with file.open("rb") as opened:
+def _refuse_compressed(file: InputFile) -> None:
+    with Path(file.name).open("rb") as opened:
         why = compression(opened.read(BEGINNING_BYTES))
     if why:
-        raise core.UsageError(f"input {file} {why}")
+        raise core.UsageError(f"input {file.name} {why}")
 
 
-def _by_suffix(file: Path) -> str:
-    suffix = file.suffix.lower()
+def _by_suffix(file: InputFile) -> str:
+    suffix = Path(file.name).suffix.lower()
     for name, suffixes in FORMATS.items():
         if suffix in suffixes:
             return name
     raise core.UsageError(
-        f"the format of {file} cannot be inferred from its name; specify one of "
+        f"the format of {file.name} cannot be inferred from its name; specify one of "
         f"{', '.join(FORMATS)}",
         setting="input_format",
     )

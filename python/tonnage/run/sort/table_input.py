@@ -1,0 +1,63 @@
+"""The input of a table sort, as the core takes it: every file, and the columns of its folders."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core
+from tonnage.run.storage.input_places import PlacedFile, find_input
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, split_url
+from tonnage.run.storage.sources import InputFile, Sources
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """Files and objects in their order, and how to open them."""
+
+    files: list[PlacedFile]
+    sources: Sources
+    store: ObjectStoreOptions
+
+    @property
+    def first(self) -> InputFile:
+        return self.files[0].file
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.file.bytes for each in self.files)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The files as the core takes them."""
+        return [
+            {"file": self._extent(each.file), "folders": list(each.folders.items())}
+            for each in self.files
+        ]
+
+    def refuse_folders(self, what: str) -> None:
+        """Refuse folders of columns where ``what`` has no place for their values."""
+        placed = next((each for each in self.files if each.folders), None)
+        if placed is not None:
+            name = next(iter(placed.folders))
+            raise core.UsageError(
+                f"input {placed.file.name}: its folder says what its column {name!r} is, and "
+                f"{what} stays as it is; specify the files themselves"
+            )
+
+    def _extent(self, file: InputFile) -> dict[str, Any]:
+        if not is_url(file.name):
+            return {"path": file.name, "offset": 0, "bytes": file.bytes}
+        bucket, key = split_url(file.name)
+        place = {"store": self.store.store(bucket), "key": key, "etag": file.version}
+        return place | {"offset": 0, "bytes": file.bytes}
+
+
+def find_tables(given: Sequence[Path | str], store: ObjectStoreOptions | None = None) -> TableInput:
+    """The files of paths, URLs and globs.
+
+    Raises:
+        UsageError: What cannot be input (`storage.input_places.find_input`).
+    """
+    options = store or ObjectStoreOptions()
+    sources = Sources(options, core.workers())
+    return TableInput(find_input([str(each) for each in given], sources), sources, options)
