@@ -10,6 +10,7 @@ mod read_at;
 mod value_bytes;
 
 pub mod arrow_ipc;
+pub mod compression;
 pub mod parquet;
 pub mod text;
 pub mod types;

@@ -4,15 +4,11 @@ The model sorts rows as Python does, by what the values mean; PyArrow's order is
 defines one.
 """
 
-import bz2
 import functools
-import gzip
-import lzma
 import math
 import random
 import shutil
 import string
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -447,20 +443,6 @@ def test_what_fits_into_memory_does_not_go_to_scratch(
         _, got = sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"), memory)
     assert got.equals(table.sort_by("k"))
     assert (outcomes[0]["spilled_bytes"] == 0) == is_held
-
-
-@pytest.mark.parametrize("name", ["in.csv", "in.txt"])
-@pytest.mark.parametrize(
-    ("packed", "codec"), [(gzip.compress, "gzip"), (bz2.compress, "bzip2"), (lzma.compress, "xz")]
-)
-def test_compressed_text_is_refused(
-    name: str, packed: Callable[[bytes], bytes], codec: str, tmp_path: Path
-) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / f"a{name}").write_bytes(b"line\n1\n")
-    (tmp_path / "in" / f"b{name}").write_bytes(packed(b"line\n1\n"))
-    with pytest.raises(core.UsageError, match=f"b{name} is compressed with {codec}; decompress"):
-        sorted_table(tmp_path, [tmp_path / "in"], TableOrder(by="line"))
 
 
 @pytest.mark.parametrize("value", ["18446744073709551615", "-9223372036854775809", "9" * 40])

@@ -15,7 +15,6 @@ use tonnage_stages::work::{RowEncoding, RowSource};
 use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
 
 use crate::error::{JobError, setting_error};
-use crate::inputs::Input;
 use crate::tables::columns::arrow_files::ArrowFiles;
 use crate::tables::columns::column_file::ColumnFormat;
 use crate::tables::columns::column_rows::ColumnRows;
@@ -24,7 +23,8 @@ use crate::tables::input::table::{Table, TableSplit};
 use crate::tables::input::table_file::TableFile;
 use crate::tables::input::table_schema::WantedColumns;
 use crate::tables::text::files::TextFiles;
-use crate::tables::text::records::{RecordFormat, check_headers};
+use crate::tables::text::inputs::TextInputs;
+use crate::tables::text::records::RecordFormat;
 use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
 
 /// A format, and what the rows of its files are sorted by.
@@ -102,6 +102,11 @@ pub trait TableFormat {
     /// About how many bytes all rows have.
     fn rows_bytes(&self, sample: &RowSample) -> u64;
 
+    /// How many of these bytes, which sampling told, there are at least; less if it could only guess.
+    fn least_bytes(&self, rows_bytes: u64) -> u64 {
+        rows_bytes
+    }
+
     /// How many rows there are, if the files tell.
     fn rows(&self) -> Option<u64>;
 
@@ -145,8 +150,9 @@ pub fn open(
             header,
             suffix,
         } => {
-            let inputs: Vec<Input> = files.iter().map(|file| file.input.clone()).collect();
-            check_headers(&inputs, header.as_bytes())?;
+            let inputs = files.iter().map(|file| file.input.clone()).collect();
+            let inputs = TextInputs::open(inputs)?;
+            inputs.check_headers(header.as_bytes())?;
             let dialect = Dialect {
                 delimiter: *delimiter,
                 quote: *quote,
@@ -294,7 +300,7 @@ fn empty_arrow(schema: &SchemaRef) -> Result<Vec<u8>, FormatError> {
 }
 
 struct TextTable {
-    inputs: Vec<Input>,
+    inputs: TextInputs,
     format: TextFormat,
     suffix: String,
 }
@@ -321,8 +327,14 @@ impl TableFormat for TextTable {
     }
 
     fn rows_bytes(&self, sample: &RowSample) -> u64 {
-        let bytes = self.inputs.iter().map(|input| input.bytes).sum();
-        scaled(sample.bytes, bytes, sample.read_bytes)
+        self.inputs.scaled(sample.bytes, sample.read_bytes)
+    }
+
+    fn least_bytes(&self, rows_bytes: u64) -> u64 {
+        match self.inputs.has_compressed() {
+            true => rows_bytes.min(self.inputs.file_bytes()),
+            false => rows_bytes,
+        }
     }
 
     fn rows(&self) -> Option<u64> {

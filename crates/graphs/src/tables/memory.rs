@@ -117,9 +117,7 @@ impl TablePlan {
         let room = memory_bytes
             .saturating_sub(output_blocks * output_block_bytes + encoding)
             .max(ALIGNMENT);
-        // Rows shorter than on average have more entries.
-        let per_byte = slots as f64 + (2 * workers * ENTRY_BYTES) as f64 / row_bytes.max(16) as f64;
-        let slot_bytes = align((room as f64 / per_byte) as usize).min(u32::MAX as usize);
+        let slot_bytes = longest_slot(room, slots, workers, row_bytes);
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
         let open =
             memory_bytes.saturating_sub(split_buffers * split_span + workers * decoding_bytes) / 2;
@@ -177,9 +175,47 @@ impl TablePlan {
         })
     }
 
+    /// The same with pass two for the rows that came, if they are more than sampling told: longer
+    /// partitions, as far as memory allows, since pass one has made them.
+    #[must_use]
+    pub fn for_rows(mut self, rows: u64, bytes: u64) -> Self {
+        let row_bytes = usize::try_from(bytes / rows.max(1)).unwrap_or(usize::MAX);
+        let others = self.blocks_bytes
+            + self.output_blocks * self.output_block_bytes
+            + self.workers * 2 * self.group_bytes;
+        let room = self.memory_bytes.saturating_sub(others);
+        let longest = longest_slot(room, self.slots, self.workers, row_bytes);
+        let average = usize::try_from(bytes / self.partitions as u64).unwrap_or(usize::MAX);
+        let wanted = average.saturating_mul(2) / ALIGNMENT * ALIGNMENT + self.block_bytes;
+        if wanted > self.slot_bytes && longest > self.slot_bytes {
+            self.slot_bytes = wanted.min(longest);
+            self.most_rows = self.slot_bytes / row_bytes.max(16) * 2;
+        }
+        self
+    }
+
+    /// How many partitions may be made of one that is divided again: nothing is decoded then, but
+    /// blocks that stay in memory are no more than were planned.
+    #[must_use]
+    pub fn divided_into(&self) -> usize {
+        let open = match self.blocks_bytes {
+            0 => self.memory_bytes / 4 / (self.workers * self.block_bytes),
+            _ => 0,
+        };
+        open.max(self.partitions).max(3)
+    }
+
     /// Blocks that are being filled, or on their way to scratch.
     #[must_use]
     pub fn moving_blocks(&self) -> usize {
         self.workers * self.partitions + self.spare_blocks
     }
+}
+
+/// The longest partition of which `slots` have room, with the entries of those being sorted.
+fn longest_slot(room: usize, slots: usize, workers: usize, row_bytes: usize) -> usize {
+    // Rows shorter than on average have more entries.
+    let per_byte = slots as f64 + (2 * workers * ENTRY_BYTES) as f64 / row_bytes.max(16) as f64;
+    let bytes = (room as f64 / per_byte) as usize;
+    (bytes / ALIGNMENT * ALIGNMENT).min(u32::MAX as usize)
 }

@@ -163,6 +163,8 @@ impl TableSort<'_> {
         if let Some(rows) = self.table.rows().filter(|&rows| rows != read.records) {
             return Err(mismatch(&format!("{rows} rows"), &read));
         }
+        let kept = limit::total(&partitions);
+        let plan = plan.for_rows(kept.records, kept.bytes);
         let partitions = self.passes.divide(&plan, &scratch, partitions)?;
         let wanted = limit::total(&partitions);
         let encoding = self.table.encoding(plan.group_bytes);
@@ -219,12 +221,10 @@ impl TableSort<'_> {
         let all = self.table.all(split_bytes, LONGEST_ROW)?;
         let plan = self.plan(sample, wanted_bytes, &all)?;
         let is_held = plan.blocks_bytes > 0;
-        let spilled_bytes = if is_held { 0 } else { wanted_bytes };
+        let least_bytes = self.table.least_bytes(wanted_bytes);
+        let spilled_bytes = if is_held { 0 } else { least_bytes };
         let directories = (&self.config.scratch, &self.config.output);
-        check_room(
-            (directories.0, spilled_bytes),
-            (directories.1, wanted_bytes),
-        )?;
+        check_room((directories.0, spilled_bytes), (directories.1, least_bytes))?;
         let mut scratch = Scratch::create(&self.config.disk, directories.0, spilled_bytes)?;
         if is_held {
             let moving = plan.moving_blocks();

@@ -8,7 +8,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
-from tonnage.run.formats.lines import compression
+from tonnage.run.formats.compression import codec_of, without_suffix
 from tonnage.run.sort import text
 from tonnage.run.sort.order import parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
@@ -16,8 +16,6 @@ from tonnage.run.sort.table_input import TableInput, find_tables
 from tonnage.run.storage.sources import InputFile
 
 AUTO = "auto"
-BEGINNING_BYTES = 16
-"""Bytes that tell whether a file is compressed."""
 FORMATS = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
@@ -157,21 +155,14 @@ def _format(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
         raise core.UsageError(f"{name} stays as it is; leave it out", setting="output_format")
     inputs.refuse_folders("text")
     for each in inputs.files:
-        _refuse_compressed(each.file)
+        codec_of(Path(each.file.name))  # It refuses what the core would take for text.
     if name == "lines":
         return text.lines(columns)
     return text.delimited(Path(inputs.first.name), name, columns)
 
 
-def _refuse_compressed(file: InputFile) -> None:
-    with Path(file.name).open("rb") as opened:
-        why = compression(opened.read(BEGINNING_BYTES))
-    if why:
-        raise core.UsageError(f"input {file.name} {why}")
-
-
 def _by_suffix(file: InputFile) -> str:
-    suffix = Path(file.name).suffix.lower()
+    suffix = without_suffix(Path(file.name)).suffix.lower()
     for name, suffixes in FORMATS.items():
         if suffix in suffixes:
             return name

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tonnage.base import core
+from tonnage.run.formats import compression
 from tonnage.run.formats.integers import INTEGER
 from tonnage.run.sort.order import ColumnOrder
 
@@ -42,8 +43,7 @@ def delimited(first: Path, name: str, order: Sequence[ColumnOrder]) -> dict[str,
         UsageError: There is no such column, or the file is not of this format.
     """
     delimiter = DELIMITERS[name]
-    with first.open("rb") as file:
-        beginning = file.read(BEGINNING_BYTES)
+    beginning = compression.beginning(first, BEGINNING_BYTES)
     header = _header(first, beginning)
     names = next(csv.reader([header.decode("utf-8-sig", "replace")], delimiter=delimiter), [])
     inferred = _inferred(first, beginning, delimiter)

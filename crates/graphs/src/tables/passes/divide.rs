@@ -78,7 +78,7 @@ impl TablePasses<'_> {
             extents: numbered(chosen),
         };
         let sample = self.sample_rows("sample_again", sampled)?;
-        let wanted = (2 * bytes / plan.slot_bytes + 2).min(plan.partitions.max(3));
+        let wanted = (2 * bytes / plan.slot_bytes + 2).min(plan.divided_into());
         let ranges = self.ranges(&sample, wanted);
         let all = SplitRows {
             rows,

@@ -1,5 +1,7 @@
 //! Text: lines, and records of fields.
 
 pub mod files;
+pub mod inputs;
 pub mod records;
 pub mod rows;
+mod stream;

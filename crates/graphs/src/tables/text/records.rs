@@ -1,16 +1,22 @@
 //! Text files in splits, and whole records of them: lines, or records whose quotes may have newlines.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::sync::Arc;
 
 use tonnage_formats::Pieces;
-use tonnage_formats::text::RecordCutter;
+use tonnage_formats::text::{RecordCutter, TooLong};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::extent::{Extent, FileRef, Piece};
 
-use crate::error::{JobError, usage_error};
-use crate::inputs::Input;
+use crate::phases::workers;
+use crate::tables::text::inputs::{Inflation, TextInput, TextInputs};
+use crate::tables::text::stream::{CompressedFile, PIECE_BYTES, RecordStream, StreamError};
+
+/// The window of compressed files that is always allowed, if the splits are as long.
+const WINDOW_BYTES: usize = 8 << 20;
+/// Numbers of records in a compressed file: how much text it has is not known before.
+const COMPRESSED_SPAN: u64 = 1 << 44;
+/// The longest record of a sample of a compressed file.
+const LONGEST_SAMPLED: usize = 1 << 20;
 
 /// How files are divided into records.
 #[derive(Clone, Debug)]
@@ -35,7 +41,14 @@ struct TextFile {
     /// How many bytes the files before it have.
     before: u64,
     split_bytes: u64,
-    cutter: RecordCutter,
+    content: Content,
+}
+
+/// What is in a file.
+#[derive(Debug)]
+enum Content {
+    Text(RecordCutter),
+    Compressed(CompressedFile),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,11 +65,12 @@ struct TextSplit {
 pub struct FileRecords<'a> {
     /// The records.
     pub bytes: &'a [u8],
-    /// Where they begin in the file.
+    /// Where they begin in the file, or, if it is compressed, in its text.
     pub offset: u64,
-    /// How many bytes the files before it have.
+    /// How many bytes the files before it have, about.
     pub before: u64,
     file: &'a FileRef,
+    is_compressed: bool,
     quote: Option<u8>,
 }
 
@@ -73,59 +87,94 @@ impl<'a> FileRecords<'a> {
 
     /// Why a record that begins at a byte of the file cannot be used.
     pub fn failure(&self, offset: u64, why: &str) -> StageError {
-        let name = self.file.name();
-        let what = format!("{}: the record at byte {offset} {why}", name.display());
+        let (name, of) = (
+            self.file.name(),
+            if self.is_compressed {
+                " of its text"
+            } else {
+                ""
+            },
+        );
+        let what = format!("{}: the record at byte {offset}{of} {why}", name.display());
         Failure::at(&name, offset, what).into()
     }
 }
 
 impl TextRecords {
-    /// Files, in splits of `split_bytes`; a record has `most_bytes` at most.
+    /// Files, in splits of `split_bytes`; a record has `most_bytes` at most. Compressed files take
+    /// turns, one for each worker and the others at the same time.
     pub fn new(
-        inputs: &[Input],
+        inputs: &[TextInput],
         format: &RecordFormat,
         split_bytes: usize,
         most_bytes: usize,
     ) -> Self {
-        let (mut files, mut splits, mut before) = (Vec::new(), Vec::new(), 0);
-        for (file, input) in inputs.iter().enumerate() {
-            let count = input.bytes.div_ceil(split_bytes as u64) as usize;
-            splits.extend((0..count).map(|number| {
-                let offset = number as u64 * split_bytes as u64;
-                TextSplit {
-                    file,
-                    number,
-                    offset,
-                    bytes: (input.bytes - offset).min(split_bytes as u64) as usize,
+        let window_bytes = longest_window(inputs, split_bytes);
+        let (mut files, mut before) = (Vec::new(), 0);
+        let (mut of_text, mut of_compressed) = (Vec::new(), Vec::new());
+        for (file, TextInput { input, compression }) in inputs.iter().enumerate() {
+            let splits = splits_of(file, input.bytes, split_bytes);
+            let (span, content) = match *compression {
+                None => {
+                    let cutter = RecordCutter::new(splits.len(), format.quote, most_bytes);
+                    of_text.extend(splits);
+                    (input.bytes, Content::Text(cutter))
                 }
-            }));
+                Some(mut compression) => {
+                    compression.window_bytes = window_bytes;
+                    let file =
+                        CompressedFile::new(compression, splits.len(), format.quote, most_bytes);
+                    of_compressed.push(splits);
+                    (COMPRESSED_SPAN, Content::Compressed(file))
+                }
+            };
             files.push(TextFile {
                 file: input.file.clone(),
                 before,
                 split_bytes: split_bytes as u64,
-                cutter: RecordCutter::new(count, format.quote, most_bytes),
+                content,
             });
-            before += input.bytes;
+            before += span;
         }
         Self {
             files,
-            splits,
+            splits: in_turns(of_text, of_compressed, workers()),
             format: format.clone(),
         }
     }
 
-    /// About `count` splits of `bytes`, spread evenly, each of which is read on its own.
+    /// About `count` splits of `bytes`, spread evenly, each of which is read on its own; of
+    /// compressed files there are only beginnings.
     pub fn sample(
-        inputs: &[Input],
+        inputs: &TextInputs,
         format: &RecordFormat,
         count: usize,
         bytes: usize,
     ) -> SampledRecords {
         let mut all = Self::new(inputs, format, bytes, usize::MAX);
-        let every = all.splits.len().div_ceil(count).max(1);
-        let splits = all.splits.into_iter();
-        all.splits = splits.skip(every / 2).step_by(every).collect();
-        SampledRecords { records: all }
+        let splits = std::mem::take(&mut all.splits).into_iter();
+        let (compressed, text): (Vec<_>, Vec<_>) =
+            splits.partition(|split| inputs[split.file].compression.is_some());
+        let beginnings = compressed
+            .into_iter()
+            .filter(|split| split.number == 0)
+            .collect();
+        all.splits = spread(text, count);
+        all.splits.extend(spread(beginnings, count / 2));
+        SampledRecords {
+            records: all,
+            inputs: inputs.to_vec(),
+            inflation: inputs.inflation(),
+        }
+    }
+
+    /// Memory of a worker, if any file is compressed.
+    pub fn memory_bytes(inputs: &[TextInput], split_bytes: usize) -> usize {
+        let window_bytes = longest_window(inputs, split_bytes);
+        let compressions = inputs.iter().filter_map(|input| input.compression);
+        let stream =
+            compressions.map(|each| each.codec.memory_bytes(window_bytes) + 2 * PIECE_BYTES);
+        stream.max().unwrap_or(0)
     }
 
     /// What each split needs to be read.
@@ -156,32 +205,37 @@ impl TextRecords {
         bytes: Pieces,
         mut take: impl FnMut(FileRecords<'_>) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
-        let split = self.splits[split];
-        let file = &self.files[split.file];
-        let found = file
-            .cutter
-            .records_of(split.number, bytes.from(split.offset));
-        let found = found.map_err(|why| {
-            let (begin, name) = (why.split as u64 * file.split_bytes, file.file.name());
-            let what = format!(
-                "{}: a record that begins behind byte {begin} has more than {} bytes, and with this \
-                 memory that is too long; use more memory",
-                name.display(),
-                why.bytes
-            );
-            Failure::at(&name, begin, what)
-        })?;
-        for whole in found {
-            let offset = whole.split as u64 * file.split_bytes + whole.at as u64;
-            take(self.without_header(FileRecords {
-                bytes: &whole.bytes,
-                offset,
-                before: file.before,
-                file: &file.file,
-                quote: self.format.quote,
-            }))?;
+        let TextSplit {
+            file,
+            number,
+            offset,
+            ..
+        } = self.splits[split];
+        let file = &self.files[file];
+        let bytes = bytes.from(offset);
+        match &file.content {
+            Content::Text(cutter) => {
+                let found = cutter.records_of(number, bytes);
+                let found = found.map_err(|TooLong { split, bytes }| {
+                    let begin = split as u64 * file.split_bytes;
+                    file.failure(begin, &format!(
+                        "a record that begins behind byte {begin} has more than {bytes} bytes, and \
+                         with this memory that is too long; use more memory"
+                    ))
+                })?;
+                for whole in found {
+                    let offset = whole.split as u64 * file.split_bytes + whole.at as u64;
+                    take(self.without_header(file.records(&whole.bytes, offset, &self.format)))?;
+                }
+                Ok(())
+            }
+            Content::Compressed(stream) => {
+                let read = stream.records_of(number, bytes, |records, offset| {
+                    take(self.without_header(file.records(records, offset, &self.format)))
+                });
+                read.map_err(|why| file.stream_failure(why))
+            }
         }
-        Ok(())
     }
 
     fn without_header<'a>(&self, records: FileRecords<'a>) -> FileRecords<'a> {
@@ -198,12 +252,47 @@ impl TextRecords {
     }
 }
 
+impl TextFile {
+    fn records<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        offset: u64,
+        format: &RecordFormat,
+    ) -> FileRecords<'a> {
+        FileRecords {
+            bytes,
+            offset,
+            before: self.before,
+            file: &self.file,
+            is_compressed: matches!(self.content, Content::Compressed(_)),
+            quote: format.quote,
+        }
+    }
+
+    fn failure(&self, offset: u64, why: &str) -> StageError {
+        let name = self.file.name();
+        Failure::at(&name, offset, format!("{}: {why}", name.display())).into()
+    }
+
+    fn stream_failure(&self, why: StreamError<StageError>) -> StageError {
+        match why {
+            StreamError::Refused(why) => why,
+            StreamError::Damaged(why) => self.failure(0, &why.to_string()),
+            StreamError::TooLong { offset } => self.failure(0, &format!(
+                "the record at byte {offset} of its text is too long for this memory; use more memory"
+            )),
+        }
+    }
+}
+
 /// Some splits that are read without what is around them, to see how values are spread.
 ///
 /// A split may begin within quotes, so what cannot be read in it is to be passed over.
 #[derive(Debug)]
 pub struct SampledRecords {
     records: TextRecords,
+    inputs: Vec<TextInput>,
+    inflation: Arc<Inflation>,
 }
 
 impl SampledRecords {
@@ -215,12 +304,12 @@ impl SampledRecords {
     /// The records that lie within a split.
     ///
     /// # Errors
-    /// What `take` refuses.
+    /// What `take` refuses, or a stream that is damaged.
     pub fn records_within(
         &self,
         split: usize,
         bytes: Pieces,
-        take: impl FnOnce(FileRecords<'_>) -> Result<(), StageError>,
+        mut take: impl FnMut(FileRecords<'_>) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
         let TextRecords {
             files,
@@ -228,51 +317,90 @@ impl SampledRecords {
             format,
         } = &self.records;
         let split = splits[split];
+        let file = &files[split.file];
         let bytes = bytes.from(split.offset);
+        if let Some(compression) = self.inputs[split.file].compression {
+            let mut stream = RecordStream::new(compression, format.quote, LONGEST_SAMPLED);
+            let read = stream.push(bytes, &mut |records, offset| {
+                take(
+                    self.records
+                        .without_header(file.records(records, offset, format)),
+                )
+            });
+            self.inflation.add(split.bytes as u64, stream.text_bytes());
+            return match read {
+                // Pass one reports it.
+                Err(StreamError::TooLong { .. }) => Ok(()),
+                read => read.map_err(|why| file.stream_failure(why)),
+            };
+        }
         let begin = match split.offset {
             0 if format.header.is_empty() => 0,
             _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1),
         };
         // The end of what has no newline is in the next split.
         let end = memchr::memrchr(b'\n', &bytes).map_or(begin, |at| at + 1);
-        take(FileRecords {
-            bytes: &bytes[begin..end.max(begin)],
-            offset: split.offset + begin as u64,
-            before: files[split.file].before,
-            file: &files[split.file].file,
-            quote: format.quote,
-        })
+        let within = &bytes[begin..end.max(begin)];
+        take(file.records(within, split.offset + begin as u64, format))
     }
 }
 
-/// Refuses files that do not begin with the header: with other columns, or in another order, their
-/// records would get wrong names. Files without bytes have no records either.
-///
-/// # Errors
-/// The first such file.
-pub fn check_headers(inputs: &[Input], header: &[u8]) -> Result<(), JobError> {
-    let header = header.trim_ascii_end();
-    for input in inputs
-        .iter()
-        .filter(|input| input.bytes > 0 && !header.is_empty())
-    {
-        let path = input.file.name();
-        let mut begin = Vec::with_capacity(header.len() + 1);
-        let read = File::open(&path)
-            .and_then(|file| file.take(header.len() as u64 + 1).read_to_end(&mut begin));
-        read.map_err(|why| JobError::file("read", &path, &why))?;
-        let is_same = begin.starts_with(header)
-            && matches!(begin.get(header.len()), None | Some(b'\n' | b'\r'));
-        if !is_same {
-            return Err(usage_error(format!(
-                "input {}: its first line is not {:?}, that of the first input; sort files with the \
-                 same columns in the same order",
-                path.display(),
-                String::from_utf8_lossy(header)
-            )));
+fn splits_of(file: usize, bytes: u64, split_bytes: usize) -> Vec<TextSplit> {
+    let count = bytes.div_ceil(split_bytes as u64) as usize;
+    let split = |number: usize| {
+        let offset = number as u64 * split_bytes as u64;
+        TextSplit {
+            file,
+            number,
+            offset,
+            bytes: (bytes - offset).min(split_bytes as u64) as usize,
         }
+    };
+    (0..count).map(split).collect()
+}
+
+/// Splits of compressed files, of which so many take turns with each other and with the splits of
+/// text: each is read in order, and many are read at the same time. The longest begin.
+fn in_turns(
+    text: Vec<TextSplit>,
+    mut compressed: Vec<Vec<TextSplit>>,
+    width: usize,
+) -> Vec<TextSplit> {
+    compressed.sort_by_key(|splits| std::cmp::Reverse(splits.len()));
+    let mut waiting = compressed.into_iter().map(Vec::into_iter);
+    let mut active: Vec<_> = waiting.by_ref().take(width).collect();
+    active.push(text.into_iter());
+    let mut splits = Vec::new();
+    while !active.is_empty() {
+        active.retain_mut(|each| {
+            let mut next = each.next();
+            if next.is_none()
+                && let Some(file) = waiting.next()
+            {
+                *each = file;
+                next = each.next();
+            }
+            splits.extend(next);
+            next.is_some()
+        });
     }
-    Ok(())
+    splits
+}
+
+/// About `count` of these, spread evenly.
+fn spread(splits: Vec<TextSplit>, count: usize) -> Vec<TextSplit> {
+    let every = splits.len().div_ceil(count.max(1)).max(1);
+    splits.into_iter().skip(every / 2).step_by(every).collect()
+}
+
+/// The longest window that members may have: that of the first member of any file, and 8 MiB where
+/// splits are as long.
+fn longest_window(inputs: &[TextInput], split_bytes: usize) -> usize {
+    let windows = inputs.iter().filter_map(|input| input.compression);
+    let windows = windows.map(|compression| compression.window_bytes);
+    windows
+        .max()
+        .map_or(0, |window| window.max(split_bytes.min(WINDOW_BYTES)))
 }
 
 /// Records, each with its newline.

@@ -9,7 +9,7 @@ use tonnage_stages::extent::Extent;
 use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowBuilder, RowShape};
 
-use crate::inputs::Input;
+use crate::tables::text::inputs::{TextInput, TextInputs};
 use crate::tables::text::records::{FileRecords, RecordFormat, SampledRecords, TextRecords};
 
 /// Bytes of rows that are given at once, so that they stay in the cache.
@@ -42,17 +42,19 @@ pub struct TextRows {
     records: TextRecords,
     keys: TextKeys,
     shape: RowShape,
+    memory_bytes: usize,
 }
 
 impl TextRows {
     /// Rows of files, in splits of `split_bytes`; a record has `most_bytes` at most.
     pub fn new(
-        inputs: &[Input],
+        inputs: &[TextInput],
         format: &TextFormat,
         split_bytes: usize,
         most_bytes: usize,
     ) -> Self {
         Self {
+            memory_bytes: 4 * STRIDE_BYTES + TextRecords::memory_bytes(inputs, split_bytes),
             records: TextRecords::new(inputs, &format.records, split_bytes, most_bytes),
             keys: format.keys.clone(),
             shape: format.shape(),
@@ -103,7 +105,7 @@ impl RowSource for TextRows {
     }
 
     fn memory_bytes(&self) -> usize {
-        4 * STRIDE_BYTES
+        self.memory_bytes
     }
 
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
@@ -118,12 +120,14 @@ pub struct TextSample {
     records: SampledRecords,
     keys: TextKeys,
     shape: RowShape,
+    memory_bytes: usize,
 }
 
 impl TextSample {
     /// Rows of about `count` splits of `bytes`, spread evenly.
-    pub fn new(inputs: &[Input], format: &TextFormat, count: usize, bytes: usize) -> Self {
+    pub fn new(inputs: &TextInputs, format: &TextFormat, count: usize, bytes: usize) -> Self {
         Self {
+            memory_bytes: 4 * STRIDE_BYTES + TextRecords::memory_bytes(inputs, bytes),
             records: TextRecords::sample(inputs, &format.records, count, bytes),
             keys: format.keys.clone(),
             shape: format.shape(),
@@ -142,7 +146,7 @@ impl RowSource for TextSample {
     }
 
     fn memory_bytes(&self) -> usize {
-        4 * STRIDE_BYTES
+        self.memory_bytes
     }
 
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
