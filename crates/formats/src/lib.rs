@@ -13,6 +13,7 @@ pub mod arrow_ipc;
 pub mod compression;
 pub mod parquet;
 pub mod text;
+pub mod text_columns;
 pub mod types;
 
 pub use error::FormatError;

@@ -8,6 +8,6 @@ mod fields;
 mod keys;
 mod record_cutter;
 
-pub use fields::Dialect;
+pub use fields::{Dialect, Field};
 pub use keys::{FieldKey, FieldKind, KeyError, Scratch, TextKeys};
 pub use record_cutter::{RecordCutter, TooLong, WholeRecords};

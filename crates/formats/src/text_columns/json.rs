@@ -1,0 +1,389 @@
+//! JSON lines as batches, and batches as JSON lines.
+//!
+//! Numbers are read from their text, so they may have any number of digits. Decimals, dates and
+//! times are strings, bytes are Base64, and maps are lists of pairs, as MapReduce writes them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::cells::{CellValues, Cells, has_text};
+use super::column::{Column, Values};
+use super::csv::{batch_of, missing_value, no_values, wrong_value};
+use super::{RecordPrinter, RecordReader};
+use crate::error::FormatError;
+
+/// Reads JSON lines.
+#[derive(Debug)]
+pub struct JsonReader {
+    /// All fields that an object may have.
+    known: Arc<Schema>,
+    columns: Vec<Column>,
+}
+
+impl JsonReader {
+    /// Reads objects with the fields of `file`, of which those of `kept` become columns.
+    ///
+    /// # Errors
+    /// A column whose type JSON has no values of.
+    pub fn new(file: &SchemaRef, kept: &SchemaRef) -> Result<Self, String> {
+        let column = |field: &Arc<Field>| Column::new(field).ok_or_else(|| no_values(field));
+        Ok(Self {
+            known: Arc::clone(file),
+            columns: kept.fields().iter().map(column).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl RecordReader for JsonReader {
+    fn push(&mut self, record: &[u8]) -> Result<bool, String> {
+        if record.trim_ascii().is_empty() {
+            return Ok(false);
+        }
+        let rows = self.rows();
+        let mut parser = serde_json::Deserializer::from_slice(record);
+        let object = ObjectSeed {
+            columns: &mut self.columns,
+            known: Some(&self.known),
+        };
+        let read = object.deserialize(&mut parser).and_then(|()| parser.end());
+        if let Err(why) = read {
+            self.columns
+                .iter_mut()
+                .for_each(|column| column.truncate(rows));
+            return Err(without_line(&why.to_string()));
+        }
+        Ok(true)
+    }
+
+    fn rows(&self) -> usize {
+        self.columns.first().map_or(0, Column::len)
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.columns.iter().map(Column::value_bytes).sum()
+    }
+
+    fn finish(&mut self) -> Result<RecordBatch, FormatError> {
+        batch_of(&mut self.columns)
+    }
+}
+
+/// A message without the line, which is always the record's first.
+fn without_line(why: &str) -> String {
+    match why.rsplit_once(" at line 1 column ") {
+        Some((what, _)) if what.starts_with("has ") => what.to_owned(),
+        Some((what, column)) => format!("is no JSON: {what} at its byte {column}"),
+        None => why.to_owned(),
+    }
+}
+
+/// Reads an object into columns, one value each.
+struct ObjectSeed<'a> {
+    columns: &'a mut [Column],
+    /// Fields that are passed over if there is no column; `None` if there is one for each.
+    known: Option<&'a Schema>,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let rows = self.columns.iter().map(Column::len).min().unwrap_or(0);
+        let mut next = 0;
+        while let Some(Name(name)) = object.next_key()? {
+            // Objects of a file mostly have their fields in the same order.
+            let is_next = self
+                .columns
+                .get(next)
+                .is_some_and(|column| *column.field.name() == name);
+            let place = match is_next {
+                true => Some(next),
+                false => self
+                    .columns
+                    .iter()
+                    .position(|column| *column.field.name() == name),
+            };
+            let Some(place) = place else {
+                if self
+                    .known
+                    .is_some_and(|known| known.index_of(&name).is_ok())
+                {
+                    object.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                return Err(A::Error::custom(format!(
+                    "has the field {name:?}, which the schema lacks; specify a schema that has it"
+                )));
+            };
+            next = place + 1;
+            let column = &mut self.columns[place];
+            if column.len() > rows {
+                return Err(A::Error::custom(format!("has the field {name:?} twice")));
+            }
+            object.next_value_seed(ValueSeed { column })?;
+        }
+        for column in self
+            .columns
+            .iter_mut()
+            .filter(|column| column.len() == rows)
+        {
+            let pushed = column.push_null();
+            pushed.ok_or_else(|| A::Error::custom(missing_value(column)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A field's name.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Reads a value into a column.
+struct ValueSeed<'a> {
+    column: &'a mut Column,
+}
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        let text = <&RawValue as serde::Deserialize>::deserialize(from)?.get();
+        push_value(self.column, text).map_err(D::Error::custom)
+    }
+}
+
+fn push_value(column: &mut Column, text: &str) -> Result<(), String> {
+    if text == "null" {
+        return column.push_null().ok_or_else(|| missing_value(column));
+    }
+    let pushed = match &mut column.values {
+        Values::List { offsets, items } => {
+            if !text.starts_with('[') {
+                return Err(wrong_value(column, text.as_bytes()));
+            }
+            let mut parser = serde_json::Deserializer::from_str(text);
+            let read = parser.deserialize_seq(Items(items));
+            read.map_err(|why| without_line(&why.to_string()))?;
+            offsets.push(items.len() as i32);
+            Some(())
+        }
+        Values::Struct(fields) => {
+            if !text.starts_with('{') {
+                return Err(wrong_value(column, text.as_bytes()));
+            }
+            let object = ObjectSeed {
+                columns: fields,
+                known: None,
+            };
+            let mut parser = serde_json::Deserializer::from_str(text);
+            let read = object.deserialize(&mut parser);
+            read.map_err(|why| without_line(&why.to_string()))?;
+            Some(())
+        }
+        values => push_scalar(values, text),
+    };
+    pushed.ok_or_else(|| wrong_value(column, text.as_bytes()))?;
+    column.push_valid();
+    Ok(())
+}
+
+struct Items<'a>(&'a mut Column);
+
+impl<'de> Visitor<'de> for Items<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items
+            .next_element_seed(ValueSeed { column: self.0 })?
+            .is_some()
+        {}
+        Ok(())
+    }
+}
+
+fn push_scalar(values: &mut Values, text: &str) -> Option<()> {
+    let string = || -> Option<Cow<'_, str>> {
+        let Name(string) = serde_json::from_str(text).ok()?;
+        Some(string)
+    };
+    match values {
+        Values::Scalar(scalar, values) if text.starts_with('"') => {
+            scalar.push(string()?.as_bytes(), values)
+        }
+        Values::Scalar(scalar, values) => {
+            let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+            (is_number && scalar.is_number()).then(|| scalar.push(text.as_bytes(), values))?
+        }
+        Values::Bits(bits) => {
+            bits.append(text.parse().ok()?);
+            Some(())
+        }
+        Values::Bytes {
+            is_text,
+            offsets,
+            data,
+        } => {
+            match *is_text {
+                true => data.extend_from_slice(string()?.as_bytes()),
+                false => BASE64.decode_vec(string()?.as_bytes(), data).ok()?,
+            }
+            offsets.push(i32::try_from(data.len()).ok()?);
+            Some(())
+        }
+        Values::FixedBinary(width, values) => {
+            let bytes = BASE64.decode(string()?.as_bytes()).ok()?;
+            (bytes.len() == *width).then(|| values.extend_from_slice(&bytes))
+        }
+        Values::Null | Values::List { .. } | Values::Struct(_) => None,
+    }
+}
+
+/// Prints JSON lines.
+#[derive(Debug)]
+pub struct JsonPrinter {
+    /// What is before each column's value.
+    names: Vec<Vec<u8>>,
+}
+
+impl JsonPrinter {
+    /// Prints these columns.
+    ///
+    /// # Errors
+    /// A column whose type JSON has no values of.
+    pub fn new(schema: &Schema) -> Result<Self, String> {
+        let fields = schema.fields().iter();
+        if let Some(field) = fields.clone().find(|field| !has_text(field.data_type())) {
+            return Err(no_values(field));
+        }
+        Ok(Self {
+            names: names_of(fields.map(|field| field.name().as_str())),
+        })
+    }
+}
+
+impl RecordPrinter for JsonPrinter {
+    fn beginning(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn print(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), FormatError> {
+        let cells = batch.columns().iter().map(Cells::open);
+        let cells: Vec<Cells> = cells.collect::<Result<_, _>>()?;
+        for row in 0..batch.num_rows() {
+            for ((name, cell), field) in self.names.iter().zip(&cells).zip(batch.schema().fields())
+            {
+                out.extend_from_slice(name);
+                print(cell, row, out).ok_or_else(|| {
+                    FormatError::Damaged(format!(
+                        "the column {:?} has a value that is not finite, which JSON has no number \
+                         for; leave the column out, or choose another format",
+                        field.name()
+                    ))
+                })?;
+            }
+            out.extend_from_slice(if cells.is_empty() { b"{}\n" } else { b"}\n" });
+        }
+        Ok(())
+    }
+}
+
+/// What is before each value of an object: a brace or a comma, the name, a colon.
+fn names_of<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Vec<u8>> {
+    let name = |(place, name): (usize, &str)| {
+        let mut text = vec![if place == 0 { b'{' } else { b',' }];
+        print_string(name, &mut text);
+        text.push(b':');
+        text
+    };
+    names.enumerate().map(name).collect()
+}
+
+fn print_string(text: &str, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, text).expect("memory takes all");
+}
+
+/// Appends a value; `None` if it is a number that is not finite.
+fn print(cells: &Cells, row: usize, out: &mut Vec<u8>) -> Option<()> {
+    if cells.is_null(row) {
+        out.extend_from_slice(b"null");
+        return Some(());
+    }
+    match &cells.values {
+        CellValues::Text(texts) => print_string(texts.value(row), out),
+        CellValues::Bytes(bytes) => print_string(&BASE64.encode(bytes.value(row)), out),
+        CellValues::Lists(ends, items) => {
+            out.push(b'[');
+            for (place, item) in (ends[row]..ends[row + 1]).enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                print(items, item, out)?;
+            }
+            out.push(b']');
+        }
+        CellValues::Maps(ends, keys, values) => {
+            out.push(b'[');
+            for (place, item) in (ends[row]..ends[row + 1]).enumerate() {
+                out.extend_from_slice(if place > 0 { b",[" } else { b"[" });
+                print(keys, item, out)?;
+                out.push(b',');
+                print(values, item, out)?;
+                out.push(b']');
+            }
+            out.push(b']');
+        }
+        CellValues::Structs(fields) => {
+            for (place, (name, field)) in fields.iter().enumerate() {
+                out.push(if place == 0 { b'{' } else { b',' });
+                print_string(name, out);
+                out.push(b':');
+                print(field, row, out)?;
+            }
+            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
+        }
+        CellValues::Float32(numbers) => {
+            numbers
+                .value(row)
+                .is_finite()
+                .then(|| cells.print_plain(row, out))?;
+        }
+        CellValues::Float64(numbers) => {
+            numbers
+                .value(row)
+                .is_finite()
+                .then(|| cells.print_plain(row, out))?;
+        }
+        CellValues::Counts(scalar, _) if scalar.is_number() => cells.print_plain(row, out),
+        CellValues::Counts(..) | CellValues::Decimal128(..) | CellValues::Decimal256(..) => {
+            out.push(b'"');
+            cells.print_plain(row, out);
+            out.push(b'"');
+        }
+        _ => cells.print_plain(row, out),
+    }
+    Some(())
+}
