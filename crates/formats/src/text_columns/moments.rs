@@ -63,11 +63,11 @@ pub fn parse_duration(text: &[u8], unit: TimeUnit) -> Option<i64> {
         None => (false, text),
     };
     let units = match amount.strip_prefix(b"PT") {
-        None => whole(amount)?,
+        None => whole_number(amount)?,
         Some(seconds) => {
             let mut rest = seconds.strip_suffix(b"S")?;
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let seconds = whole(&rest[..digits])?;
+            let seconds = whole_number(&rest[..digits])?;
             rest = &rest[digits..];
             let fraction = fraction_of_second(&mut rest)?;
             let units =
@@ -145,10 +145,10 @@ fn date(rest: &mut &[u8]) -> Option<i64> {
         *rest = &rest[1..];
     }
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if digits < 4 || digits > 12 || (sign == 0 && digits > 4) {
+    if !(4..=12).contains(&digits) || (sign == 0 && digits > 4) {
         return None;
     }
-    let year = i64::try_from(whole(&rest[..digits])?).ok()? * if sign < 0 { -1 } else { 1 };
+    let year = i64::try_from(whole_number(&rest[..digits])?).ok()? * if sign < 0 { -1 } else { 1 };
     *rest = &rest[digits..];
     let month = behind(rest, b'-')?;
     let day = behind(rest, b'-')?;
@@ -225,7 +225,7 @@ fn two_digits(rest: &mut &[u8]) -> Option<i64> {
     both.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
 }
 
-fn whole(digits: &[u8]) -> Option<i128> {
+fn whole_number(digits: &[u8]) -> Option<i128> {
     let is_number =
         !digits.is_empty() && digits.len() <= 19 && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| {

@@ -6,5 +6,6 @@ mod input;
 mod limit;
 mod memory;
 mod passes;
+mod table_format;
 pub mod table_sort;
 mod text;

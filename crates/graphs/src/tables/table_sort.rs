@@ -29,11 +29,12 @@ use crate::free_space::{check_room, make_writable};
 use crate::output::atomic_output::{self, AtomicOutput};
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
-use crate::tables::format::{self, FormatConfig, SplitRows, TableFormat, scaled};
+use crate::tables::format::{self, FormatConfig};
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, TablePlan, TableShape};
 use crate::tables::passes::{RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses};
+use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
 /// The longest record of text that is gathered from splits; a row is shorter than a block.
 const LONGEST_ROW: usize = 1 << 20;

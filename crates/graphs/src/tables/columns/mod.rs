@@ -3,4 +3,6 @@
 pub mod arrow_files;
 pub mod column_file;
 pub mod column_rows;
+pub mod column_table;
+pub mod output;
 pub mod parquet_files;

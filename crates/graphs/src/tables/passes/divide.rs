@@ -9,9 +9,9 @@ use tonnage_stages::scratch::Scratch;
 use super::spilled_rows::SpilledRows;
 use super::{RowPartition, SAMPLED_SPLITS, TablePasses};
 use crate::error::JobError;
-use crate::tables::format::SplitRows;
 use crate::tables::limit;
 use crate::tables::memory::TablePlan;
+use crate::tables::table_format::SplitRows;
 
 /// Most rounds.
 const ROUNDS: usize = 8;

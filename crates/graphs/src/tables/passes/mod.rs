@@ -35,8 +35,8 @@ use crate::cluster::exchange::Exchange;
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, workers};
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::tables::format::{SplitRows, TableFormat};
 use crate::tables::memory::TablePlan;
+use crate::tables::table_format::{SplitRows, TableFormat};
 pub use row_partition::RowPartition;
 
 /// Splits that are sampled, and the most bytes of each.

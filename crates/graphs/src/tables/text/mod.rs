@@ -5,3 +5,4 @@ pub mod inputs;
 pub mod records;
 pub mod rows;
 mod stream;
+pub mod text_table;

@@ -1,0 +1,148 @@
+//! Columns that are read in one format, and written in one.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use tonnage_stages::sink::RowSample;
+use tonnage_stages::work::RowEncoding;
+use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
+
+use crate::error::{JobError, setting_error};
+use crate::tables::columns::column_rows::ColumnRows;
+use crate::tables::columns::output::{ColumnOutput, OutputFormat};
+use crate::tables::input::table::{Table, TableSplit};
+use crate::tables::table_format::{SplitRows, TableFormat, scaled};
+
+/// Files that rows of columns are made of.
+pub trait ColumnInput {
+    /// The columns.
+    fn schema(&self) -> &SchemaRef;
+
+    /// Some splits of about so many bytes, spread evenly.
+    fn sample(
+        &self,
+        layout: &Arc<RowLayout>,
+        splits: usize,
+        bytes: usize,
+    ) -> Result<SplitRows, JobError>;
+
+    /// All splits, of at most about `split_bytes`; a row has `row_bytes` at most.
+    fn all(
+        &self,
+        layout: &Arc<RowLayout>,
+        split_bytes: usize,
+        row_bytes: usize,
+    ) -> Result<SplitRows, JobError>;
+
+    /// About how many bytes all rows have.
+    fn rows_bytes(&self, sample: &RowSample) -> u64;
+
+    /// How many rows there are, if the files tell.
+    fn rows(&self) -> Option<u64>;
+}
+
+/// Columns, and the order of their rows.
+pub struct ColumnTable<I> {
+    input: I,
+    layout: Arc<RowLayout>,
+    output: ColumnOutput,
+}
+
+impl<I: ColumnInput> ColumnTable<I> {
+    /// Rows of these files in this order.
+    ///
+    /// # Errors
+    /// A column that is missing, or that rows or the output cannot have.
+    pub fn new(
+        input: I,
+        output: OutputFormat,
+        order: &[ColumnOrder],
+        is_stable: bool,
+    ) -> Result<Self, JobError> {
+        let layout = RowLayout::new(input.schema(), order, is_stable);
+        let layout = Arc::new(layout.map_err(|why| setting_error("by", why.to_string()))?);
+        let output = ColumnOutput::new(output, &layout, order)?;
+        Ok(Self {
+            input,
+            layout,
+            output,
+        })
+    }
+}
+
+impl<I: ColumnInput> TableFormat for ColumnTable<I> {
+    fn shape(&self) -> RowShape {
+        self.layout.shape()
+    }
+
+    fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError> {
+        self.input.sample(&self.layout, splits, bytes)
+    }
+
+    fn all(&self, split_bytes: usize, row_bytes: usize) -> Result<SplitRows, JobError> {
+        self.input.all(&self.layout, split_bytes, row_bytes)
+    }
+
+    fn rows_bytes(&self, sample: &RowSample) -> u64 {
+        self.input.rows_bytes(sample)
+    }
+
+    fn rows(&self) -> Option<u64> {
+        self.input.rows()
+    }
+
+    fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
+        self.output.encoding(group_bytes)
+    }
+
+    fn suffix(&self) -> String {
+        self.output.suffix().to_owned()
+    }
+
+    fn empty_file(&self) -> Result<Vec<u8>, JobError> {
+        let file = self.output.empty_file();
+        file.map_err(|why| JobError::failure(why.to_string()))
+    }
+}
+
+impl ColumnInput for Arc<Table> {
+    fn schema(&self) -> &SchemaRef {
+        Table::schema(self)
+    }
+
+    fn sample(
+        &self,
+        layout: &Arc<RowLayout>,
+        splits: usize,
+        bytes: usize,
+    ) -> Result<SplitRows, JobError> {
+        let splits = Table::sample(self, splits, bytes as u64)?;
+        Ok(split_rows(self, layout, splits))
+    }
+
+    fn all(
+        &self,
+        layout: &Arc<RowLayout>,
+        split_bytes: usize,
+        _row_bytes: usize,
+    ) -> Result<SplitRows, JobError> {
+        let splits = self.splits(split_bytes as u64)?;
+        Ok(split_rows(self, layout, splits))
+    }
+
+    fn rows_bytes(&self, sample: &RowSample) -> u64 {
+        scaled(sample.bytes, Table::rows(self), sample.rows)
+    }
+
+    fn rows(&self) -> Option<u64> {
+        Some(Table::rows(self))
+    }
+}
+
+fn split_rows(table: &Arc<Table>, layout: &Arc<RowLayout>, splits: Vec<TableSplit>) -> SplitRows {
+    let rows = ColumnRows::new(table, layout, splits);
+    SplitRows {
+        extents: rows.extents(),
+        rows: Arc::new(rows),
+    }
+}

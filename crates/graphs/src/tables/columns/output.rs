@@ -1,0 +1,105 @@
+//! How columns are written: the formats of the output.
+
+use std::sync::Arc;
+
+use ::parquet::basic::Compression;
+use serde::Deserialize;
+use tonnage_formats::parquet::Output;
+use tonnage_formats::{FormatError, arrow_ipc, parquet};
+use tonnage_stages::work::RowEncoding;
+use tonnage_tables::{ColumnOrder, RowLayout};
+
+use crate::error::{JobError, setting_error};
+use crate::tables::columns::arrow_files::ArrowFiles;
+use crate::tables::columns::parquet_files::ParquetFiles;
+
+/// A format that columns are written in.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC.
+    Arrow,
+}
+
+/// Writes the columns of a layout.
+pub struct ColumnOutput {
+    layout: Arc<RowLayout>,
+    format: Format,
+}
+
+enum Format {
+    Parquet(Arc<Output>),
+    Arrow,
+}
+
+impl ColumnOutput {
+    /// Writes rows of this layout, which are in this order.
+    ///
+    /// # Errors
+    /// A column that the format cannot have.
+    pub fn new(
+        format: OutputFormat,
+        layout: &Arc<RowLayout>,
+        order: &[ColumnOrder],
+    ) -> Result<Self, JobError> {
+        let schema = layout.schema();
+        let format = match format {
+            OutputFormat::Parquet => {
+                let sorting: Vec<(String, bool, bool)> = order
+                    .iter()
+                    .map(|column| (column.name.clone(), column.descending, column.nulls_first))
+                    .collect();
+                let output = Output::new(schema, Compression::SNAPPY, &sorting)
+                    .map_err(|why| setting_error("output", why.to_string()))?;
+                Format::Parquet(Arc::new(output))
+            }
+            OutputFormat::Arrow => Format::Arrow,
+        };
+        Ok(Self {
+            layout: Arc::clone(layout),
+            format,
+        })
+    }
+
+    /// How rows become files, whose row groups have `group_bytes`.
+    pub fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
+        let layout = Arc::clone(&self.layout);
+        match &self.format {
+            Format::Parquet(output) => Arc::new(ParquetFiles {
+                output: Arc::clone(output),
+                layout,
+                group_bytes,
+            }),
+            Format::Arrow => Arc::new(ArrowFiles {
+                layout,
+                group_bytes,
+            }),
+        }
+    }
+
+    /// How names of files end.
+    pub fn suffix(&self) -> &'static str {
+        match self.format {
+            Format::Parquet(_) => ".parquet",
+            Format::Arrow => ".arrow",
+        }
+    }
+
+    /// A file without rows.
+    pub fn empty_file(&self) -> Result<Vec<u8>, FormatError> {
+        match &self.format {
+            Format::Parquet(output) => {
+                let mut file = parquet::FileWriter::new(output, Vec::new())?;
+                file.finish()?;
+                Ok(std::mem::take(file.inner_mut()))
+            }
+            Format::Arrow => {
+                let mut file = arrow_ipc::FileWriter::new(self.layout.schema(), Vec::new())?;
+                file.finish()?;
+                Ok(std::mem::take(file.inner_mut()))
+            }
+        }
+    }
+}
