@@ -275,6 +275,7 @@ class _Loop:
                 self._scratch,
                 layout=Layout(),
                 memory_bytes=self._settings.memory_bytes,
+                spill_all=True,  # The prediction is of two passes through scratch.
                 environment=self._environment,
                 began_at=utc_now(),
                 command=self._command,

@@ -13,6 +13,9 @@
 //!
 //! Input and output may be in an object store; scratch is on this machine's disks.
 //!
+//! Where memory has room for what the passes need and for the whole input, blocks stay in it, and
+//! nothing goes to scratch.
+//!
 //! The sort is not stable.
 
 use std::cell::RefCell;
@@ -27,7 +30,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::aligned;
-use tonnage_stages::scratch::Scratch;
+use tonnage_stages::scratch::{HeldBlocks, Scratch};
 use tonnage_stages::totals::Total;
 
 use crate::error::{JobError, setting_error};
@@ -57,6 +60,10 @@ pub struct Config {
     pub layout: Layout,
     /// Memory for all buffers and indexes.
     pub memory_bytes: usize,
+    /// Whether all records go to scratch, also if memory has room for them: to see what a longer
+    /// sort does.
+    #[serde(default)]
+    pub spill_all: bool,
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
@@ -82,6 +89,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Bytes that were repartitioned.
     pub repartitioned_bytes: u64,
+    /// Bytes in scratch, with the alignment of blocks.
+    pub spilled_bytes: u64,
     /// How the memory was divided.
     pub plan: Plan,
     /// Requests to object stores.
@@ -106,6 +115,7 @@ struct SortJob<'a> {
     passes: ExternalSort,
     output: JobOutput,
     scratch: Option<Arc<Scratch>>,
+    blocks_bytes: usize, // memory for all blocks, if they do not go to scratch
 }
 
 impl<'a> SortJob<'a> {
@@ -128,8 +138,6 @@ impl<'a> SortJob<'a> {
             atomic_output::clean(directory).map_err(refuse)?;
         }
         let output = JobOutput::prepare(&config.output, &config.storage, &access)?;
-        let directories = output.directories(&config.output);
-        check_room((&config.scratch, bytes), (directories, bytes))?;
         let (readers, writers) = (
             inputs::readers(&inputs, &access),
             output.lanes(&config.output),
@@ -146,7 +154,17 @@ impl<'a> SortJob<'a> {
             endpoints: 1,
             connections: 1,
         };
-        let plan = Plan::new(&shape, &config.disk)?;
+        let in_memory = match config.spill_all {
+            true => None,
+            false => plan_in_memory(&shape, &config.disk),
+        };
+        let (plan, blocks_bytes) = match in_memory {
+            Some(plan) => plan,
+            None => (Plan::new(&shape, &config.disk)?, 0),
+        };
+        let spilled = if blocks_bytes > 0 { 0 } else { bytes };
+        let directories = output.directories(&config.output);
+        check_room((&config.scratch, spilled), (directories, bytes))?;
         let passes = ExternalSort::new(watch, &config.disk, access, config.layout, plan)?;
         Ok(Self {
             config,
@@ -155,6 +173,7 @@ impl<'a> SortJob<'a> {
             passes,
             output,
             scratch: None,
+            blocks_bytes,
         })
     }
 
@@ -203,6 +222,7 @@ impl<'a> SortJob<'a> {
             checksum,
             seconds: self.passes.watch.epoch.elapsed().as_secs_f64(),
             repartitioned_bytes: self.passes.repartitioned_bytes,
+            spilled_bytes: self.scratch.map_or(0, |scratch| scratch.spilled_bytes()),
             plan: self.passes.plan,
             requests: self.passes.access.counted(),
             phases: self.passes.phases,
@@ -226,10 +246,37 @@ impl<'a> SortJob<'a> {
         // Room for blocks that are not full: one for each partition and worker.
         let ends = plan.workers * boundaries.partitions() * aligned(record);
         let room = self.bytes + self.bytes / plan.block_bytes as u64 * 4096 + ends as u64;
-        let scratch = Scratch::create(&self.config.disk, &self.config.scratch, room)?;
+        let room = if self.blocks_bytes > 0 { 0 } else { room };
+        let mut scratch = Scratch::create(&self.config.disk, &self.config.scratch, room)?;
+        if self.blocks_bytes > 0 {
+            let moving = plan.workers * boundaries.partitions() + plan.spare_blocks;
+            let blocks = HeldBlocks::new(self.blocks_bytes, plan.block_bytes, moving);
+            scratch = scratch.holding(blocks.map_err(|why| {
+                JobError::failure(format!("cannot allocate memory for blocks ({why})"))
+            })?);
+        }
         let scratch = Arc::new(scratch);
         let passes = &mut self.passes;
         let (spilled, total) = passes.pass_one("pass_one", extents, boundaries, &scratch, 0)?;
         Ok((scratch, spilled, total))
     }
+}
+
+/// A plan with a part of the memory, and the rest of it, if that holds all blocks.
+fn plan_in_memory(shape: &Shape, disk: &Disk) -> Option<(Plan, usize)> {
+    let records = usize::try_from(shape.bytes + shape.bytes / 16).ok()?; // blocks have whole ones
+    let room = shape.memory_bytes.checked_sub(records)?;
+    // The more memory the passes have, the more blocks are open; so it is tried which part fits.
+    [8, 6, 4].into_iter().find_map(|ninths| {
+        let memory_bytes = room / 9 * ninths;
+        let of_passes = Shape {
+            memory_bytes,
+            ..*shape
+        };
+        let plan = Plan::new(&of_passes, disk).ok()?;
+        let rest = shape.memory_bytes - memory_bytes;
+        // Of each worker and partition two blocks are short, and one is open.
+        let ends = (3 * plan.workers * plan.partitions + plan.spare_blocks) * plan.block_bytes;
+        (records + ends <= rest).then_some((plan, rest))
+    })
 }

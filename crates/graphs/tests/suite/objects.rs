@@ -87,6 +87,7 @@ impl Store {
                 requests: 3,
             },
             sample_chunks: None,
+            spill_all: false,
         }
     }
 

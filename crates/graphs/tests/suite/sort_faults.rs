@@ -45,6 +45,14 @@ struct JobFailure {
     offset: Option<u64>,
 }
 
+/// A sort whose records all go to scratch.
+fn through_scratch(place: &SortDirs, memory_bytes: usize) -> Config {
+    Config {
+        spill_all: true,
+        ..place.config(LAYOUT, memory_bytes)
+    }
+}
+
 /// After an error: nothing is left, nothing is changed, and without faults it works.
 fn is_whole_again(place: &SortDirs, config: &Config, before: &[u8]) {
     assert_eq!(place.is_clean(), Ok(()));
@@ -85,7 +93,7 @@ fn fails(rules: Vec<Rule>) -> (JobFailure, SortDirs) {
     let place = place();
     let config = Config {
         disk: disk(rules),
-        ..place.config(LAYOUT, MEMORY)
+        ..through_scratch(&place, MEMORY)
     };
     (fails_with(&place, &config), place)
 }
@@ -159,7 +167,7 @@ fn scratch_that_cannot_grow_fails_cleanly() {
     let config = Config {
         disk: disk(vec![full]),
         sample_chunks: Some(1),
-        ..place.config(LAYOUT, 6 << 20)
+        ..through_scratch(&place, 6 << 20)
     };
     let said = fails_with(&place, &config);
     assert_eq!(said.stage.as_deref(), Some("write"));
@@ -202,7 +210,7 @@ fn scratch_that_reads_wrong_is_noticed() {
     let config = Config {
         disk: disk(vec![rule(Operation::Read, "(scratch)", Effect::Corrupt)]),
         sample_chunks: Some(1),
-        ..place.config(LAYOUT, 6 << 20)
+        ..through_scratch(&place, 6 << 20)
     };
     let said = fails_with(&place, &config);
     assert!(
@@ -216,7 +224,7 @@ fn scratch_that_reads_wrong_is_noticed() {
 #[test]
 fn an_input_that_reads_wrong_shows_in_the_checksum() {
     let place = place();
-    let healthy = place.config(LAYOUT, MEMORY);
+    let healthy = through_scratch(&place, MEMORY);
     let checksum = run(&healthy, &RunHandle::default())
         .expect("sorted")
         .checksum;
@@ -254,7 +262,7 @@ fn short_interrupted_and_slow_transfers_change_nothing() {
         };
         let config = Config {
             disk,
-            ..place.config(LAYOUT, MEMORY)
+            ..through_scratch(&place, MEMORY)
         };
         sorts(&place, &config).unwrap_or_else(|why| panic!("{engine:?}: {why}"));
     }
@@ -272,7 +280,7 @@ fn refused_an_io_uring_it_sorts_with_threads_and_says_so() {
         &place,
         &Config {
             disk,
-            ..place.config(LAYOUT, MEMORY)
+            ..through_scratch(&place, MEMORY)
         },
     )
     .expect("sorted");
@@ -324,7 +332,7 @@ fn an_output_directory_that_vanishes_fails_cleanly() {
     let place = place();
     let config = Config {
         disk: pausing(),
-        ..place.config(LAYOUT, MEMORY)
+        ..through_scratch(&place, MEMORY)
     };
     let before = place.input();
     let ended = while_paused(&place, &config, |output| {
@@ -341,7 +349,7 @@ fn a_scratch_directory_that_vanishes_changes_nothing() {
     let place = place();
     let config = Config {
         disk: pausing(),
-        ..place.config(LAYOUT, MEMORY)
+        ..through_scratch(&place, MEMORY)
     };
     let input = place.input();
     let ended = while_paused(&place, &config, |_| {
@@ -365,7 +373,7 @@ fn an_output_that_cannot_be_published_is_taken_back() {
     let place = place();
     let config = Config {
         disk: pausing(),
-        ..place.config(LAYOUT, MEMORY)
+        ..through_scratch(&place, MEMORY)
     };
     // The manifest cannot take a directory's name.
     let ended = while_paused(&place, &config, |output| {
@@ -390,7 +398,7 @@ fn a_cancelled_sort_leaves_nothing() {
     let rules = vec![slowly(Operation::Read), slowly(Operation::Write)];
     let config = Config {
         disk: disk(rules),
-        ..place.config(LAYOUT, MEMORY)
+        ..through_scratch(&place, MEMORY)
     };
     let mut cancelled = 0;
     for pause in [0, 1, 3, 10, 30, 60, 100] {
@@ -464,7 +472,7 @@ proptest! {
         let config = Config {
             disk: Disk { faults, ..disk(Vec::new()) },
             sample_chunks: missing_sample.then_some(1),
-            ..place.config(LAYOUT, 4 << 20)
+            ..through_scratch(&place, 4 << 20)
         };
         match run(&config, &RunHandle::default()) {
             Ok(_) => prop_assert_eq!(

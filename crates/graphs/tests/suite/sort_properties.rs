@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn it_sorts_whatever_comes(
         layout in any_layout(),
-        bytes in prop_oneof![0_usize..2000, 0_usize..2 * MIB],
+        bytes in prop_oneof![0_usize..2000, 0_usize..2 * MIB, 4 * MIB..8 * MIB],
         keys in prop::sample::select(DISTRIBUTIONS.to_vec()),
         files in 1_usize..20,
         outputs in 1_usize..4,
@@ -65,6 +65,7 @@ proptest! {
         memory in 3 * MIB..12 * MIB,
         engine in prop_oneof![Just(Engine::Auto), Just(Engine::Threads)],
         sample_chunks in prop_oneof![3 => Just(None), 1 => Just(Some(1))],
+        spill_all in any::<bool>(),
         seed in any::<u64>(),
     ) {
         let bytes = records(seed, bytes / layout.record_bytes, &layout, keys);
@@ -72,10 +73,31 @@ proptest! {
         let config = Config {
             disk: Disk { engine, ..disk(Vec::new()) },
             sample_chunks,
+            spill_all,
             ..place.config(layout, memory)
         };
         let sorted = sorts(&place, &config);
         prop_assert!(sorted.is_ok(), "{}", sorted.unwrap_err());
+    }
+}
+
+#[test]
+fn what_fits_into_memory_does_not_go_to_scratch() {
+    let layout = Layout::SORT_BENCHMARK;
+    let bytes = records(3, 20_000, &layout, KeyDistribution::Uniform);
+    let place = SortDirs::new(&[&bytes], 2, 2);
+    for (memory, spill_all, is_held) in [
+        (32 * MIB, false, true),
+        (32 * MIB, true, false),
+        (3 * MIB, false, false),
+    ] {
+        let config = Config {
+            spill_all,
+            ..place.config(layout, memory)
+        };
+        let outcome = sorts(&place, &config).expect("sorted");
+        assert_eq!(outcome.spilled_bytes == 0, is_held, "{outcome:?}");
+        place.forget_output();
     }
 }
 

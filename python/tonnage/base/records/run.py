@@ -59,6 +59,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     cpu_seconds: Seconds
     peak_memory_bytes: Count
     repartitioned_bytes: Count = 0
+    spilled_bytes: Count | None = None  # What went to scratch on this machine
     shuffled_records: Count | None = None
     shuffled_bytes: Count | None = None
     written_records: Count | None = None

@@ -10,6 +10,8 @@ from tonnage.base.records import Phase, RunRecord
 from tonnage.cli.output.run_comparison import comparison_lines
 from tonnage.model.study_findings import disk_warnings
 
+NOTHING_SPILLED = "Nothing went to scratch, since it fitted into memory"
+
 
 def print_record_json(record: RunRecord) -> None:
     """Prints a record as JSON; lost nodes are reported on standard error, too."""
@@ -75,6 +77,9 @@ def _run_lines(record: RunRecord, throughput: str) -> list[str]:
 def _local_lines(record: RunRecord, throughput: str) -> list[str]:
     cpu = formatting.significant(record.cpu_seconds)
     lines = [f"{formatting.seconds(record.seconds)}, {throughput}, {cpu} core seconds"]
+    if record.spilled_bytes is not None:
+        spilled = formatting.size(record.spilled_bytes)
+        lines.append(f"{spilled} went to scratch" if record.spilled_bytes else NOTHING_SPILLED)
     by_name: dict[str, list[Phase]] = {}
     for phase in record.phases:
         by_name.setdefault(phase.name, []).append(phase)

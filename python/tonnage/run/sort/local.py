@@ -42,6 +42,7 @@ def sort(
     began_at: str,
     command: list[str],
     object_store: ObjectStoreOptions | None = None,
+    spill_all: bool = False,
     faults: dict[str, Any] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> SortOutcome:
@@ -57,6 +58,8 @@ def sort(
         scratch: Directories, one for each device.
         memory_bytes: For all buffers and indexes.
         began_at: When the command was given, ISO 8601.
+        spill_all: Whether records go to scratch although memory has room for them: to see what a
+            longer sort does.
         faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
         on_progress: Called with bytes of the input: half of what both passes, and
             the sample, have moved of it.
@@ -72,6 +75,7 @@ def sort(
         "scratch": [str(path) for path in scratch],
         "layout": layout.to_json(),
         "memory_bytes": memory_bytes,
+        "spill_all": spill_all,
         "volumes": (object_store or ObjectStoreOptions()).to_json(),
     }
     disk = {} if faults is None else {"disk": {"faults": faults}}
@@ -91,6 +95,7 @@ def sort(
         cpu_seconds=process_usage.cpu_seconds() - cpu_before,
         peak_memory_bytes=process_usage.peak_memory_bytes(),
         repartitioned_bytes=outcome["repartitioned_bytes"],
+        spilled_bytes=outcome["spilled_bytes"],
         requests=outcome["requests"],
         phases=[stage_stats.phase_record(phase) for phase in outcome["phases"]],
     )

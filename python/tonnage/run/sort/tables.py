@@ -113,6 +113,7 @@ def sort_table(
         cpu_seconds=process_usage.cpu_seconds() - cpu_before,
         peak_memory_bytes=process_usage.peak_memory_bytes(),
         repartitioned_bytes=outcome["repartitioned_bytes"],
+        spilled_bytes=outcome["spilled_bytes"],
         shuffled_records=outcome["rows"],
         shuffled_bytes=outcome["rows_bytes"],
         written_records=outcome["written_rows"],

@@ -216,6 +216,7 @@ impl SortDirs {
             disk: disk.clone(),
             storage: ObjectStorage::default(),
             sample_chunks: None,
+            spill_all: false,
         }
     }
 
