@@ -47,7 +47,9 @@ fn batch(rows: usize, seed: u64, has_lists: bool) -> RecordBatch {
 fn read(file: &Memory, columns: &[usize], most_bytes: u64) -> (SchemaRef, Vec<RecordBatch>, usize) {
     let opened = ParquetFile::open(Arc::new(file.clone())).expect("a Parquet file");
     let projection = opened.projection(columns);
-    let splits = opened.splits(&projection, most_bytes).expect("splits");
+    let splits = opened
+        .splits(&projection, most_bytes, |_| true)
+        .expect("splits");
     let mut batches = Vec::new();
     for split in &splits {
         let pieces = split
@@ -122,7 +124,9 @@ fn a_giant_row_group_is_divided_and_only_its_pages_are_read() {
     let file = Memory(writer.into_inner().expect("a file").into());
     let opened = ParquetFile::open(Arc::new(file.clone())).expect("a Parquet file");
     let projection = opened.projection(&[0, 1, 2]);
-    let splits = opened.splits(&projection, 64 << 10).expect("splits");
+    let splits = opened
+        .splits(&projection, 64 << 10, |_| true)
+        .expect("splits");
     assert!(splits.len() >= 6, "{}", splits.len());
     let bytes = |split: &tonnage_formats::parquet::Split| {
         split
@@ -149,13 +153,13 @@ fn lists_without_an_index_are_not_divided_but_named() {
     let projection = opened.projection(&[0, 1, 2, 3]);
     assert_eq!(
         opened
-            .splits(&projection, 1 << 30)
+            .splits(&projection, 1 << 30, |_| true)
             .expect("one split")
             .len(),
         1
     );
     let why = opened
-        .splits(&projection, 1 << 10)
+        .splits(&projection, 1 << 10, |_| true)
         .expect_err("too large")
         .to_string();
     assert!(

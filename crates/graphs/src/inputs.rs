@@ -56,8 +56,21 @@ pub struct Input {
     pub offset: u64,
     /// Its length.
     pub bytes: u64,
+    /// The length of the whole file, if this is a part of one.
+    pub file_bytes: u64,
+    /// The file's number among all files of a job, if this is not known from the others.
+    pub file_number: Option<u64>,
     /// Its device; `None` for an object.
-    device: Option<u64>,
+    pub device: Option<u64>,
+}
+
+/// Rows of a file, or bytes of a text file, that can be numbered in order behind the file's number.
+pub const NUMBERED: u64 = 1 << 40;
+
+/// The number of the first row, or byte, of the file with this number, where not all files are
+/// known here.
+pub fn first_of_file(file_number: u64) -> u64 {
+    file_number.saturating_mul(NUMBERED)
 }
 
 /// Finds the input: files, all files in directories, and the objects of URLs. Hidden files (`.x`
@@ -146,6 +159,8 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
         file: FileRef::Path(path.into()),
         offset: 0,
         bytes: about.len(),
+        file_bytes: about.len(),
+        file_number: None,
         device: Some(about.dev()),
     };
     check_records(&input, record_bytes)?;
@@ -157,6 +172,8 @@ fn of_object(object: Arc<Object>, offset: u64, bytes: u64) -> Input {
         file: FileRef::Object(object),
         offset,
         bytes,
+        file_bytes: offset + bytes,
+        file_number: None,
         device: None,
     }
 }

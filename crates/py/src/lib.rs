@@ -90,6 +90,14 @@ impl Job {
             "fleet_pass_one" => start(config, cluster::pass_one::run, &handle),
             "fleet_pass_two" => start(config, cluster::pass_two::run, &handle),
             "fleet_copy" => start(config, cluster::re_replicate::run, &handle),
+            "fleet_table_schema" => start(config, cluster::tables::schema::run, &handle),
+            "fleet_table_common_schema" => {
+                start(config, cluster::tables::schema::run_common, &handle)
+            }
+            "fleet_table_sample" => start(config, cluster::tables::sample::run, &handle),
+            "fleet_table_boundaries" => start(config, cluster::tables::boundaries::run, &handle),
+            "fleet_table_pass_one" => start(config, cluster::tables::pass_one::run, &handle),
+            "fleet_table_pass_two" => start(config, cluster::tables::pass_two::run, &handle),
             "gensort" => start(config, gensort::run, &handle),
             "valsort" => start(config, valsort::run, &handle),
             _ => Err(PyValueError::new_err(format!(

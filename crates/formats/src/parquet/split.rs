@@ -149,7 +149,8 @@ impl ParquetFile {
         )?)
     }
 
-    /// Divides the file into splits that need at most about `most_bytes` of the file each.
+    /// Divides row groups whose rows are wanted into splits that need at most about `most_bytes`
+    /// of the file each.
     ///
     /// # Errors
     /// When a row group is larger, and cannot be divided: it has lists, and no index of pages.
@@ -157,10 +158,15 @@ impl ParquetFile {
         &self,
         projection: &Projection,
         most_bytes: u64,
+        is_wanted: impl Fn(&Range<u64>) -> bool,
     ) -> Result<Vec<Split>, FormatError> {
-        let mut splits = Vec::new();
-        for number in 0..self.metadata.num_row_groups() {
-            splits.extend(self.splits_of(number, projection, most_bytes)?);
+        let (mut splits, mut first) = (Vec::new(), 0);
+        for (number, group) in self.metadata.row_groups().iter().enumerate() {
+            let rows = first..first + u64::try_from(group.num_rows()).unwrap_or(0);
+            if is_wanted(&rows) {
+                splits.extend(self.splits_of(number, projection, most_bytes)?);
+            }
+            first = rows.end;
         }
         Ok(splits)
     }

@@ -8,4 +8,4 @@ mod schema_message;
 pub use exact_cast::{CastError, cast_exactly};
 pub use names::name_of;
 pub use promotion::{common_field, common_type};
-pub use schema_message::read_schema;
+pub use schema_message::{read_schema, write_schema};

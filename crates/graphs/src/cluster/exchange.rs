@@ -11,6 +11,7 @@ use tonnage_stages::extent::aligned;
 use tonnage_stages::work::{ConnectionSlot, Receive, ReceiveStats, SendBlocks, SendStats};
 
 use crate::error::JobError;
+use crate::memory_plan::buffers_of_receive;
 
 /// Both ends of the edge.
 #[derive(Clone, Debug)]
@@ -62,6 +63,22 @@ impl Exchange {
             receive,
             lanes,
         }
+    }
+
+    /// For a job's blocks, of which about `spare_blocks` are on their way to `devices`.
+    #[must_use]
+    pub fn of_blocks(
+        mesh: Mesh,
+        here: usize,
+        record_bytes: usize,
+        (block_bytes, spare_blocks): (usize, usize),
+        devices: usize,
+    ) -> Self {
+        let mut wire = Self::new(mesh, Some(here), record_bytes, block_bytes);
+        wire.send.inbox_bytes = (spare_blocks / wire.send.lanes.len()).max(1) * block_bytes;
+        wire.receive.next_lanes = devices;
+        wire.receive.buffers = buffers_of_receive(spare_blocks, wire.receive.buffers, devices);
+        wire
     }
 
     /// The lane to the owner of each item; a node's connections take turns.

@@ -10,6 +10,8 @@
 //!   copy        read -> send -> receive -> write                  output that lacks its replica
 //! ```
 //!
+//! Tables are sorted by the same steps, with stages of their own (`tables`).
+//!
 //! Pass one may take several rounds. If a node is lost in one, others read and send its splits in
 //! the next; partitions of a lost owner get another, to which everything is sent again. A round
 //! leaves a directory of scratch, with an index of what arrived from nodes that sent everything.
@@ -23,5 +25,6 @@ pub mod pass_two;
 pub mod re_replicate;
 pub mod replicas;
 pub mod sample;
+pub mod tables;
 
 pub use crate::inputs::Split;

@@ -115,7 +115,8 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         &pass.graph(),
         &[&pass.read.modes, &pass.write.modes],
     )?;
-    let saved = pass_one_result::save_round(&pass, &scratch, &config.index)?;
+    let (wire, partitions) = (pass.wire.as_ref(), config.owners.len());
+    let saved = pass_one_result::save_round(wire, partitions, &scratch, &config.index)?;
     Ok(Outcome {
         read: pass.partition.totals.total(),
         sent: saved.sent,

@@ -1,4 +1,4 @@
-//! The result of a round of pass one, for sort and MapReduce: an index of what arrived, without
+//! The result of a round of pass one, for all jobs: an index of what arrived, without
 //! what came from lost peers.
 
 use std::path::Path;
@@ -12,7 +12,6 @@ use tonnage_stages::work::{ReceiveStats, SendStats};
 use crate::cluster::exchange::Exchange;
 use crate::error::JobError;
 use crate::phases::Phase;
-use crate::sort::pass_graphs::PassOne;
 
 /// The results of a node.
 #[derive(Clone, Debug, Serialize)]
@@ -45,7 +44,8 @@ pub(crate) struct RoundResult {
     pub partitions: Vec<u64>,
 }
 
-/// Writes the index of what arrived in `scratch` from nodes that sent everything.
+/// Writes the index of what arrived of so many partitions in `scratch` from nodes that sent
+/// everything.
 ///
 /// On a cluster everything in the index is durable first: a node that returns after a power loss
 /// resumes from its index.
@@ -53,23 +53,20 @@ pub(crate) struct RoundResult {
 /// # Errors
 /// When it cannot be written, or a device fails.
 pub(crate) fn save_round(
-    pass: &PassOne,
+    wire: Option<&Exchange>,
+    partitions: usize,
     scratch: &Scratch,
     index: &Path,
 ) -> Result<RoundResult, JobError> {
-    let (sent, received) = pass
-        .wire
-        .as_ref()
-        .map(Exchange::take_stats)
-        .unwrap_or_default();
+    let (sent, received) = wire.map(Exchange::take_stats).unwrap_or_default();
     let is_lost = |source| {
         received
             .iter()
             .any(|from| from.peer == source && from.lost.is_some())
     };
-    let mut partitions = scratch.keep(|source| !is_lost(source));
-    partitions.resize(pass.partition.lanes.len(), 0);
-    if pass.wire.is_some() {
+    let mut bytes = scratch.keep(|source| !is_lost(source));
+    bytes.resize(partitions, 0);
+    if wire.is_some() {
         scratch.flush()?;
     }
     scratch
@@ -78,6 +75,6 @@ pub(crate) fn save_round(
     Ok(RoundResult {
         sent,
         received,
-        partitions,
+        partitions: bytes,
     })
 }

@@ -99,9 +99,9 @@ fn run_round(
     let memory = memory(config.memory_bytes)?;
     let mut phase = watch.run("pass_one", &graph, &memory, None)?;
     phase.disk_modes = pass.write.modes.distinct();
-    let saved = pass_one_result::save_round(&pass, &scratch, &config.index)?;
+    let (wire, partitions) = (pass.wire.as_ref(), config.owners.len());
+    let saved = pass_one_result::save_round(wire, partitions, &scratch, &config.index)?;
     let mut spans = scratch.spans();
-    let partitions = config.owners.len();
     spans.resize(partitions, 0);
     let totals = &pass.partition.totals;
     Ok(Outcome {

@@ -109,14 +109,10 @@ impl PassOne {
     /// Sends the blocks of each partition to its owner; `here` is this node.
     #[must_use]
     pub fn between_nodes(mut self, mesh: Mesh, here: usize, owners: &[Option<usize>]) -> Self {
-        let (record_bytes, block_bytes) = (self.write.record_bytes, self.partition.block_bytes);
-        let mut wire = Exchange::new(mesh, Some(here), record_bytes, block_bytes);
+        let blocks = (self.partition.block_bytes, self.partition.spare_blocks);
+        let write = &self.write;
+        let wire = Exchange::of_blocks(mesh, here, write.record_bytes, blocks, write.lanes);
         self.partition.lanes = Arc::new(wire.lanes_to(owners));
-        let spare_blocks = self.partition.spare_blocks;
-        wire.send.inbox_bytes = (spare_blocks / wire.send.lanes.len()).max(1) * block_bytes;
-        wire.receive.next_lanes = self.write.lanes;
-        wire.receive.buffers =
-            buffers_of_receive(spare_blocks, wire.receive.buffers, self.write.lanes);
         self.wire = Some(wire);
         self
     }

@@ -33,6 +33,9 @@ pub enum FormatConfig {
         /// Columns that are read as these types: a schema's IPC message in Base64.
         #[serde(default)]
         schema: Option<String>,
+        /// All columns, where they are known already, since these are not all files.
+        #[serde(default)]
+        known_schema: Option<String>,
     },
     /// Lines, or records of fields, which are kept as they are.
     Text(TextConfig),
@@ -54,8 +57,10 @@ pub fn open(
             order,
             columns,
             schema,
+            known_schema,
         } => {
-            let wanted = WantedColumns::new(columns.as_deref(), schema.as_deref())?;
+            let (schema, known) = (schema.as_deref(), known_schema.as_deref());
+            let wanted = WantedColumns::new(columns.as_deref(), schema, known)?;
             let table = Arc::new(Table::open(*input, files, &wanted)?);
             let table = ColumnTable::new(table, *output, order, is_stable)?;
             Ok(Box::new(table))

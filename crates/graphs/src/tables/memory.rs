@@ -8,6 +8,7 @@
 use serde::Serialize;
 
 use crate::error::{JobError, setting_error};
+use crate::memory_plan::buffers_of_receive;
 
 const ALIGNMENT: usize = 4096;
 /// Blocks: as long as a device likes, and the shortest.
@@ -45,6 +46,12 @@ pub struct TableShape {
     pub decoding_bytes: usize,
     /// The longest split, with the alignment of its pieces.
     pub split_span: usize,
+    /// Nodes that divide rows among partitions together.
+    pub endpoints: usize,
+    /// Connections to all others.
+    pub links: usize,
+    /// Bytes of the longest partition, if they are known already.
+    pub longest_partition: Option<usize>,
 }
 
 /// Bytes of a split, at most about, and how many are in memory at once.
@@ -103,6 +110,9 @@ impl TablePlan {
             depth,
             decoding_bytes,
             split_span,
+            endpoints,
+            links,
+            longest_partition,
         } = *shape;
         let align = |bytes: usize| bytes / ALIGNMENT * ALIGNMENT;
         let (_, split_buffers) = splits(memory_bytes, workers);
@@ -126,7 +136,10 @@ impl TablePlan {
         // More partitions than are needed have blocks as long as a device likes.
         let spare = open / (workers * BLOCK_BYTES[0]);
         let short = usize::try_from(rows_bytes / PARTITION_BYTES).unwrap_or(usize::MAX);
-        let partitions = needed.max(short.min(spare)).max(2 * workers).min(most);
+        let partitions = needed
+            .max(short.min(spare))
+            .max(2 * workers * endpoints)
+            .min(most);
         if most == 0 || slot_bytes <= ALIGNMENT {
             return Err(setting_error(
                 "memory",
@@ -136,14 +149,18 @@ impl TablePlan {
                 ),
             ));
         }
-        let block_bytes =
-            align(open / (workers * partitions)).clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
-        let spare_blocks = (scratches * 4 * depth)
-            .min(open / block_bytes)
+        // Each connection has a block, and what is received as much room as what is spare here.
+        let on_wire = if links == 0 { 1 } else { 2 };
+        let block_bytes = align(open / (workers * partitions))
+            .min(align(open / on_wire / (links + scratches)))
+            .clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
+        let spare_blocks = ((scratches + links) * 4 * depth)
+            .min(open / on_wire / block_bytes)
             .max(scratches);
         // Twice as long as on average, since samples miss a little; longer ones are divided again.
         let average = usize::try_from(rows_bytes / partitions as u64).unwrap_or(usize::MAX);
-        let slot_bytes = slot_bytes.min(align(average.saturating_mul(2)) + block_bytes);
+        let longest = longest_partition.unwrap_or(average.saturating_mul(2));
+        let slot_bytes = slot_bytes.min(align(longest) + block_bytes);
         let most_rows = slot_bytes / row_bytes.max(16) * 2;
         let one = split_buffers * split_span + workers * decoding_bytes;
         let two = slots * slot_bytes
@@ -203,6 +220,58 @@ impl TablePlan {
             _ => 0,
         };
         open.max(self.partitions).max(3)
+    }
+
+    /// The division of a node in a round of pass one: partitions and their blocks are as on all
+    /// nodes, and fewer threads fill them if memory requires it.
+    ///
+    /// # Errors
+    /// When it is too small.
+    pub fn of_round(
+        shape: &TableShape,
+        partitions: usize,
+        block_bytes: usize,
+    ) -> Result<Self, JobError> {
+        let plan = Self::new(shape)?;
+        let fewest = shape.devices.0 + buffers_of_receive(0, shape.links, shape.devices.0);
+        for workers in (1..=plan.workers).rev() {
+            let split_buffers = plan.split_buffers.min(workers + 2);
+            let reading = split_buffers * shape.split_span + workers * shape.decoding_bytes;
+            let open = workers * partitions;
+            let room = shape.memory_bytes.saturating_sub(reading) / block_bytes;
+            if open + fewest <= room {
+                let spare = (room - open - fewest) / 2;
+                return Ok(Self {
+                    workers,
+                    split_buffers,
+                    partitions,
+                    block_bytes,
+                    spare_blocks: plan.spare_blocks.min(spare).max(shape.devices.0),
+                    ..plan
+                });
+            }
+        }
+        Err(setting_error(
+            "memory",
+            format!(
+                "{} bytes are not enough for {partitions} blocks of {block_bytes} bytes, as other \
+                 nodes have; use more",
+                shape.memory_bytes
+            ),
+        ))
+    }
+
+    /// The same with blocks that are no shorter than those of pass one, which hold the longest row.
+    #[must_use]
+    pub fn with_blocks(self, block_bytes: usize) -> Self {
+        let longer = block_bytes.max(self.block_bytes);
+        let fewer = |blocks: usize| blocks * self.block_bytes / longer;
+        Self {
+            partitions: fewer(self.partitions).max(1),
+            spare_blocks: fewer(self.spare_blocks).max(1),
+            block_bytes: longer,
+            ..self
+        }
     }
 
     /// Blocks that are being filled, or on their way to scratch.

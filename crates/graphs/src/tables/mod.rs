@@ -1,11 +1,11 @@
 //! The sort of tables on one machine: rows of any types, by keys of any columns.
 
 mod columns;
-mod format;
-mod input;
+pub(crate) mod format;
+pub(crate) mod input;
 mod limit;
-mod memory;
-mod passes;
+pub(crate) mod memory;
+pub(crate) mod passes;
 mod table_format;
 pub mod table_sort;
 mod text;

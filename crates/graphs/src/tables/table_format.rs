@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::work::{RowEncoding, RowSource};
@@ -15,6 +16,8 @@ pub struct SplitRows {
     pub rows: Arc<dyn RowSource>,
     /// What is read.
     pub extents: Vec<Arc<Extent>>,
+    /// How many rows there are, if the files tell.
+    pub count: Option<u64>,
 }
 
 /// The input as a format reads it, and the output as it writes it.
@@ -36,8 +39,13 @@ pub trait TableFormat {
         rows_bytes
     }
 
-    /// How many rows there are, if the files tell.
+    /// How many rows there are, if the files tell; of parts of files about.
     fn rows(&self) -> Option<u64>;
+
+    /// The columns that are kept, if it has columns with types.
+    fn schema(&self) -> Option<&SchemaRef> {
+        None
+    }
 
     /// How rows become files, whose row groups have `group_bytes`.
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding>;

@@ -33,11 +33,10 @@ use crate::tables::format::{self, FormatConfig};
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, TablePlan, TableShape};
-use crate::tables::passes::{RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses};
+use crate::tables::passes::{
+    LONGEST_ROW, RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses,
+};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
-
-/// The longest record of text that is gathered from splits; a row is shorter than a block.
-const LONGEST_ROW: usize = 1 << 20;
 
 /// The sort to run.
 #[derive(Clone, Debug, Deserialize)]
@@ -176,7 +175,7 @@ impl TableSort<'_> {
             encoding,
             outputs,
             |(number, _)| output.part(number),
-            |_, _, _, _| OnFinished::default(),
+            |_| OnFinished::default(),
         )?;
         if wanted != done.rows {
             return Err(mismatch(&wanted, &done.rows));
@@ -282,6 +281,9 @@ impl TableSort<'_> {
             split_span: spans.max().unwrap_or(0),
             depth: self.config.disk.depth,
             decoding_bytes: all.rows.memory_bytes(),
+            endpoints: 1,
+            links: 0,
+            longest_partition: None,
         })
     }
 }

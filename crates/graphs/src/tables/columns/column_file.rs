@@ -115,11 +115,20 @@ impl ProjectedFile {
         }
     }
 
-    /// All rows in splits of about `most_bytes` of the file.
-    pub fn splits(&self, most_bytes: u64) -> Result<Vec<ColumnSplit>, FormatError> {
-        Ok(match self {
+    /// The file in splits of about `most_bytes`; those whose first rows are in one of `parts`.
+    pub fn splits(
+        &self,
+        most_bytes: u64,
+        parts: &[Range<u64>],
+    ) -> Result<Vec<ColumnSplit>, FormatError> {
+        let splits: Vec<ColumnSplit> = match self {
             Self::Parquet(file, projection) => {
-                let splits = file.splits(projection, most_bytes)?.into_iter();
+                let is_wanted = |group: &Range<u64>| {
+                    let mut parts = parts.iter();
+                    parts.any(|rows| rows.start < group.end && group.start < rows.end)
+                };
+                let splits = file.splits(projection, most_bytes, is_wanted)?;
+                let splits = splits.into_iter();
                 splits
                     .map(|split| parquet_split(file, projection, split))
                     .collect()
@@ -128,7 +137,9 @@ impl ProjectedFile {
                 let splits = file.splits(projection, most_bytes)?.into_iter();
                 splits.map(|split| arrow_split(projection, split)).collect()
             }
-        })
+        };
+        let is_in = |split: &ColumnSplit| parts.iter().any(|rows| rows.contains(&split.rows.start));
+        Ok(splits.into_iter().filter(is_in).collect())
     }
 
     /// The split with a row of the file, of about `most_bytes`.

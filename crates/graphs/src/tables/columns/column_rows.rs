@@ -39,6 +39,12 @@ impl ColumnRows {
         }
     }
 
+    /// How many rows there are.
+    pub fn count(&self) -> u64 {
+        let rows = self.splits.iter().map(|split| &split.split.rows);
+        rows.map(|rows| rows.end - rows.start).sum()
+    }
+
     /// What each split needs to be read.
     pub fn extents(&self) -> Vec<Arc<Extent>> {
         let extent = |(number, split): (usize, &TableSplit)| {

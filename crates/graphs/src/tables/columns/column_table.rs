@@ -91,6 +91,10 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
         self.input.rows()
     }
 
+    fn schema(&self) -> Option<&SchemaRef> {
+        Some(self.input.schema())
+    }
+
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
         self.output.encoding(group_bytes)
     }
@@ -143,6 +147,7 @@ fn split_rows(table: &Arc<Table>, layout: &Arc<RowLayout>, splits: Vec<TableSpli
     let rows = ColumnRows::new(table, layout, splits);
     SplitRows {
         extents: rows.extents(),
+        count: Some(rows.count()),
         rows: Arc::new(rows),
     }
 }

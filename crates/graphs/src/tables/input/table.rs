@@ -1,5 +1,7 @@
 //! A table: files with columns, opened, as one sequence of rows.
 
+use std::ops::Range;
+
 use arrow_schema::SchemaRef;
 use tonnage_stages::extent::FileRef;
 
@@ -7,6 +9,7 @@ use super::file_columns::FileColumns;
 use super::table_file::TableFile;
 use super::table_schema::{FileSchema, WantedColumns, common_schema};
 use crate::error::{JobError, usage_error};
+use crate::inputs::{Input, first_of_file};
 use crate::tables::columns::column_file::{ColumnFile, ColumnFormat, ColumnSplit, ProjectedFile};
 
 /// Rows of a sampled split that are decoded at most.
@@ -23,6 +26,41 @@ pub struct OpenFile {
     /// The number of its first row in the whole input.
     pub first_row: u64,
     opened: ProjectedFile,
+    /// The rows that are read: those of splits that begin in them.
+    parts: Vec<Range<u64>>,
+}
+
+impl OpenFile {
+    /// How many rows are in its parts.
+    fn rows(&self) -> u64 {
+        self.parts.iter().map(|rows| rows.end - rows.start).sum()
+    }
+
+    /// The number of a row in the file, by its number in the parts.
+    fn row_at(&self, mut place: u64) -> u64 {
+        for rows in &self.parts {
+            if place < rows.end - rows.start {
+                return rows.start + place;
+            }
+            place -= rows.end - rows.start;
+        }
+        0
+    }
+}
+
+/// The rows of a part of a file: of its bytes and its rows the same share.
+fn rows_of(input: &Input, rows: u64) -> Range<u64> {
+    let bytes = u128::from(input.file_bytes.max(1));
+    let row_at = |byte: u64| (u128::from(rows) * u128::from(byte) / bytes) as u64;
+    row_at(input.offset)..row_at(input.offset + input.bytes)
+}
+
+/// Inputs in groups of parts of the same file, which follow one another.
+fn by_file(inputs: &[TableFile]) -> impl Iterator<Item = &[TableFile]> {
+    inputs.chunk_by(|one, next| {
+        let is_part = next.input.bytes < next.input.file_bytes;
+        is_part && one.input.file.name() == next.input.file.name()
+    })
 }
 
 /// Files whose rows have the same columns.
@@ -42,39 +80,44 @@ impl Table {
         wanted: &WantedColumns,
     ) -> Result<Self, JobError> {
         let mut opened = Vec::with_capacity(inputs.len());
-        for file in inputs {
+        for parts in by_file(inputs) {
+            let file = &parts[0];
             let name = file.input.file.name().display().to_string();
             let refuse = |why: String| usage_error(format!("input {name}: {why}"));
             let FileRef::Path(path) = &file.input.file else {
                 return Err(refuse("tables are read from files".to_owned()));
             };
-            let column_file = ColumnFile::open(format, path, file.input.bytes);
+            let column_file = ColumnFile::open(format, path, file.input.file_bytes);
             opened.push((
                 column_file.map_err(|why| refuse(why.to_string()))?,
                 name,
-                file,
+                parts,
             ));
         }
         let schemas: Vec<FileSchema<'_>> = opened
             .iter()
-            .map(|(column_file, name, file)| FileSchema {
+            .map(|(column_file, name, parts)| FileSchema {
                 name,
                 schema: column_file.schema(),
-                folders: &file.folders,
+                folders: &parts[0].folders,
             })
             .collect();
         let schema = common_schema(&schemas, wanted)?;
         let columns = schemas.iter().map(|file| FileColumns::new(file, &schema));
         let columns = columns.collect::<Result<Vec<_>, JobError>>()?;
         let (mut files, mut rows) = (Vec::with_capacity(inputs.len()), 0);
-        for ((column_file, name, file), columns) in opened.into_iter().zip(columns) {
+        for ((column_file, name, parts), columns) in opened.into_iter().zip(columns) {
             let projected = column_file.project(columns.places());
             let projected = projected.map_err(|why| usage_error(format!("input {name}: {why}")))?;
-            let first_row = rows;
+            let input = &parts[0].input;
+            let first_row = input.file_number.map_or(rows, first_of_file);
             rows += projected.rows();
+            let parts = parts.iter();
+            let parts = parts.map(|part| rows_of(&part.input, projected.rows()));
             files.push(OpenFile {
                 name,
-                file: file.input.file.clone(),
+                file: input.file.clone(),
+                parts: parts.collect(),
                 opened: projected,
                 columns,
                 first_row,
@@ -93,9 +136,9 @@ impl Table {
         &self.schema
     }
 
-    /// How many rows it has.
+    /// How many rows it has; of parts of files about.
     pub fn rows(&self) -> u64 {
-        self.files.iter().map(|file| file.opened.rows()).sum()
+        self.files.iter().map(OpenFile::rows).sum()
     }
 
     /// About `count` splits of about `most_bytes`, spread evenly over the rows.
@@ -105,22 +148,25 @@ impl Table {
     pub fn sample(&self, count: usize, most_bytes: u64) -> Result<Vec<TableSplit>, JobError> {
         let total = self.rows();
         let mut chosen: Vec<TableSplit> = Vec::new();
+        let (mut number, mut before) = (0, 0);
         for place in 0..count as u64 {
             // The middle of each of `count` equal strata.
             let at = u128::from(total) * (2 * u128::from(place) + 1) / (2 * count as u128);
             let at = at as u64;
-            let number = self
-                .files
-                .partition_point(|file| file.first_row <= at)
-                .saturating_sub(1);
+            if total == 0 {
+                break;
+            }
+            while at >= before + self.files[number].rows() {
+                before += self.files[number].rows();
+                number += 1;
+            }
             let file = &self.files[number];
-            let is_known = chosen.iter().any(|chosen| {
-                chosen.file == number && chosen.split.rows.contains(&(at - file.first_row))
-            });
-            if total == 0 || is_known {
+            let row = file.row_at(at - before);
+            let mut known = chosen.iter().filter(|chosen| chosen.file == number);
+            if known.any(|chosen| chosen.split.rows.contains(&row)) {
                 continue;
             }
-            let split = file.opened.split_at(at - file.first_row, most_bytes);
+            let split = file.opened.split_at(row, most_bytes);
             let split = split.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
             chosen.extend(split.map(|split| TableSplit {
                 file: number,
@@ -137,7 +183,7 @@ impl Table {
     pub fn splits(&self, most_bytes: u64) -> Result<Vec<TableSplit>, JobError> {
         let mut all = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
-            let splits = file.opened.splits(most_bytes);
+            let splits = file.opened.splits(most_bytes, &file.parts);
             let splits =
                 splits.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
             all.extend(splits.into_iter().map(|split| TableSplit {

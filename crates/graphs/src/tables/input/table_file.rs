@@ -15,9 +15,12 @@ pub struct TableFileConfig {
     /// Columns by its folders, such as `year=2024`.
     #[serde(default)]
     pub folders: FolderColumns,
+    /// Its number among all files of a job, where these are not all known.
+    #[serde(default)]
+    pub number: Option<u64>,
 }
 
-/// A file that is there.
+/// A file, or a part of one, that is there.
 #[derive(Clone, Debug)]
 pub struct TableFile {
     /// Where it is.
@@ -36,7 +39,10 @@ impl TableFile {
         let inputs = inputs::splits(&splits, 1)?.into_iter().zip(files);
         Ok(inputs
             .map(|(input, file)| Self {
-                input,
+                input: Input {
+                    file_number: file.number,
+                    ..input
+                },
                 folders: file.folders.clone(),
             })
             .collect())

@@ -35,14 +35,21 @@ pub struct WantedColumns {
     pub names: Option<Vec<String>>,
     /// Some columns that are read as these types.
     pub declared: Fields,
+    /// All columns, where they are known already, since these are not all files.
+    pub known: Option<SchemaRef>,
 }
 
 impl WantedColumns {
-    /// Columns to keep, and some that are read as the types of a schema (`types::read_schema`).
+    /// Columns to keep, and some that are read as the types of a schema (`types::read_schema`); or
+    /// all columns, as another schema.
     ///
     /// # Errors
     /// A column that is named twice, or no schema.
-    pub fn new(names: Option<&[String]>, schema: Option<&str>) -> Result<Self, JobError> {
+    pub fn new(
+        names: Option<&[String]>,
+        schema: Option<&str>,
+        known: Option<&str>,
+    ) -> Result<Self, JobError> {
         if let Some(names) = names
             && let Some((_, twice)) = (1..)
                 .zip(names)
@@ -51,12 +58,14 @@ impl WantedColumns {
             let what = format!("the column {twice:?} is named twice");
             return Err(setting_error("columns", what));
         }
-        let declared = schema.map(read_schema).transpose();
+        let read = |schema: Option<&str>| {
+            let schema = schema.map(read_schema).transpose();
+            schema.map_err(|why| setting_error("schema", why.to_string()))
+        };
         Ok(Self {
             names: names.map(<[String]>::to_vec),
-            declared: declared
-                .map_err(|why| setting_error("schema", why.to_string()))?
-                .map_or_else(Fields::empty, |schema| schema.fields),
+            declared: read(schema)?.map_or_else(Fields::empty, |schema| schema.fields),
+            known: read(known)?.map(Arc::new),
         })
     }
 
@@ -73,6 +82,9 @@ pub fn common_schema(
     files: &[FileSchema<'_>],
     wanted: &WantedColumns,
 ) -> Result<SchemaRef, JobError> {
+    if let Some(known) = &wanted.known {
+        return Ok(Arc::clone(known));
+    }
     let first = files
         .first()
         .ok_or_else(|| usage_error("input: there are no files"))?;

@@ -75,6 +75,7 @@ impl TablePasses<'_> {
         let chosen = blocks.iter().step_by(every).cloned().collect();
         let sampled = SplitRows {
             rows: rows.clone(),
+            count: None,
             extents: numbered(chosen),
         };
         let sample = self.sample_rows("sample_again", sampled)?;
@@ -82,6 +83,7 @@ impl TablePasses<'_> {
         let ranges = self.ranges(&sample, wanted);
         let all = SplitRows {
             rows,
+            count: None,
             extents: blocks,
         };
         let pass = self.pass_one(plan, all, ranges, scratch, first_number);

@@ -43,6 +43,8 @@ pub use row_partition::RowPartition;
 pub const SAMPLED_SPLITS: usize = 64;
 /// The most bytes of a sampled split.
 pub const SAMPLED_BYTES: usize = 256 << 10;
+/// The longest record of text that is gathered from splits; a row is shorter than a block.
+pub const LONGEST_ROW: usize = 1 << 20;
 /// Sampled splits in memory at once, for each worker: memory that is not touched costs nothing.
 const SAMPLING_BUFFERS: usize = 4;
 /// The most keys of a sampled split.
@@ -83,10 +85,24 @@ pub struct PassOne {
 pub struct PartitionFile {
     /// Number of its partition.
     pub partition: usize,
+    /// Which of the partition's files it is.
+    pub place: usize,
     /// How many files the partition becomes.
     pub files: usize,
     /// Bytes of rows that the partition has.
     pub partition_bytes: u64,
+}
+
+/// The files of the output as they are written, by their numbers.
+pub struct FileTotals {
+    /// The files.
+    pub files: Vec<PartitionFile>,
+    /// Where they are.
+    pub paths: Arc<Vec<PathBuf>>,
+    /// The rows that were sorted into each, once it is finished.
+    pub rows: Arc<Totals>,
+    /// Those of them that were left out.
+    pub left_out: Arc<Totals>,
 }
 
 /// What pass two has done.
@@ -136,7 +152,7 @@ impl<'a> TablePasses<'a> {
     /// # Errors
     /// What fails, or the cancellation.
     pub fn sample_rows(&mut self, name: &str, sampled: SplitRows) -> Result<RowSample, JobError> {
-        let SplitRows { rows, extents } = sampled;
+        let SplitRows { rows, extents, .. } = sampled;
         let found = Arc::new(Mutex::new(RowSample::default()));
         let read = self.read(&extents, SAMPLING_BUFFERS * workers(), SPLITS);
         let sample = SampleRows {
@@ -171,16 +187,22 @@ impl<'a> TablePasses<'a> {
         }
     }
 
+    /// The sampled keys, of which ranges are made.
+    pub fn range_keys<'k>(&self, sample: &'k RowSample) -> impl Iterator<Item = &'k [u8]> {
+        let (shape, unique) = (self.table.shape(), self.unique);
+        sample.keys.iter().map(move |key| match unique {
+            true => shape.order_of(key), // Rows with equal keys meet, whatever their numbers.
+            false => key.as_slice(),
+        })
+    }
+
     /// At most so many ranges of keys, from a sample.
     pub fn ranges(&self, sample: &RowSample, partitions: usize) -> KeyRanges {
-        let keys = sample.keys.iter().map(Vec::as_slice);
-        if !self.unique {
-            return KeyRanges::from_sample(keys.collect(), partitions);
+        let ranges = KeyRanges::from_sample(self.range_keys(sample).collect(), partitions);
+        match self.unique {
+            true => ranges.undivided(),
+            false => ranges,
         }
-        // Rows with equal keys meet, whatever their numbers.
-        let shape = self.table.shape();
-        let keys = keys.map(|key| shape.order_of(key)).collect();
-        KeyRanges::from_sample(keys, partitions).undivided()
     }
 
     /// Pass one of these splits, to devices of `scratch`.
@@ -193,7 +215,7 @@ impl<'a> TablePasses<'a> {
         first_number: usize,
     ) -> PassOne {
         let devices = scratch.devices();
-        let SplitRows { rows, extents } = split_rows;
+        let SplitRows { rows, extents, .. } = split_rows;
         let read = self.read(&extents, plan.split_buffers, SPLITS);
         let lanes = (0..ranges.len()).map(|place| Some((first_number + place) % devices));
         let partition = PartitionRows {
@@ -282,7 +304,7 @@ impl<'a> TablePasses<'a> {
         encoding: Arc<dyn RowEncoding>,
         (outputs, file_bytes): (usize, u64),
         path: impl FnMut((usize, &PartitionFile)) -> PathBuf,
-        finished: impl FnOnce(&[PartitionFile], &[PathBuf], &Arc<Totals>, &Arc<Totals>) -> OnFinished,
+        finished: impl FnOnce(FileTotals) -> OnFinished,
     ) -> Result<Sorted, JobError> {
         let (mut units, mut files): (Vec<RowUnit>, Vec<PartitionFile>) = Default::default();
         let mut of_partition: HashMap<usize, (usize, u64)> = HashMap::new();
@@ -295,8 +317,9 @@ impl<'a> TablePasses<'a> {
             let unit_files = bytes.div_ceil(file_bytes.max(1)).max(1) as usize;
             let (before, partition_bytes) = of_partition.entry(partition.number).or_default();
             *partition_bytes += bytes;
-            files.extend((0..unit_files).map(|_| PartitionFile {
+            files.extend((0..unit_files).map(|place| PartitionFile {
                 partition: partition.number,
+                place: *before + place,
                 files: 0,
                 partition_bytes: 0,
             }));
@@ -311,7 +334,7 @@ impl<'a> TablePasses<'a> {
         for file in &mut files {
             (file.files, file.partition_bytes) = of_partition[&file.partition];
         }
-        let paths: Vec<PathBuf> = files.iter().enumerate().map(path).collect();
+        let paths: Arc<Vec<PathBuf>> = Arc::new(files.iter().enumerate().map(path).collect());
         let extents: Vec<Arc<Extent>> = units.iter().map(|unit| Arc::clone(&unit.extent)).collect();
         let read = self.read(&extents, plan.slots, PARTITIONS);
         let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
@@ -330,8 +353,13 @@ impl<'a> TablePasses<'a> {
         };
         let write = WriteBlocks {
             disk: self.disk.clone(),
-            on_finished: finished(&files, &paths, &totals, &left_out),
-            target: Target::Growing(Arc::new(paths)),
+            on_finished: finished(FileTotals {
+                files: files.clone(),
+                paths: Arc::clone(&paths),
+                rows: Arc::clone(&totals),
+                left_out: Arc::clone(&left_out),
+            }),
+            target: Target::Growing(paths),
             lanes: outputs,
             record_bytes: 1,
             inbox_bytes: self.disk.depth * plan.output_block_bytes,

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod inputs;
+pub mod parts;
 pub mod records;
 pub mod rows;
 mod stream;

@@ -7,6 +7,7 @@ use tonnage_formats::text::{RecordCutter, TooLong};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::extent::{Extent, FileRef, Piece};
 
+use crate::inputs::{Input, first_of_file};
 use crate::phases::workers;
 use crate::tables::text::inputs::{Inflation, TextInput, TextInputs};
 use crate::tables::text::stream::{CompressedFile, PIECE_BYTES, RecordStream, StreamError};
@@ -38,8 +39,10 @@ pub struct TextRecords {
 #[derive(Debug)]
 struct TextFile {
     file: FileRef,
-    /// How many bytes the files before it have.
+    /// The number of its first byte among all files.
     before: u64,
+    /// Where the part of it begins that is read.
+    begin: u64,
     split_bytes: u64,
     content: Content,
 }
@@ -67,7 +70,7 @@ pub struct FileRecords<'a> {
     pub bytes: &'a [u8],
     /// Where they begin in the file, or, if it is compressed, in its text.
     pub offset: u64,
-    /// How many bytes the files before it have, about.
+    /// The number of the file's first byte among all files, about.
     pub before: u64,
     file: &'a FileRef,
     is_compressed: bool,
@@ -101,7 +104,8 @@ impl<'a> FileRecords<'a> {
 }
 
 impl TextRecords {
-    /// Files, in splits of `split_bytes`; a record has `most_bytes` at most. Compressed files take
+    /// Files, or parts of files in whole records, in splits of `split_bytes`; a record has
+    /// `most_bytes` at most. Compressed files take
     /// turns, one for each worker and the others at the same time.
     pub fn new(
         inputs: &[TextInput],
@@ -113,7 +117,7 @@ impl TextRecords {
         let (mut files, mut before) = (Vec::new(), 0);
         let (mut of_text, mut of_compressed) = (Vec::new(), Vec::new());
         for (file, TextInput { input, compression }) in inputs.iter().enumerate() {
-            let splits = splits_of(file, input.bytes, split_bytes);
+            let splits = splits_of(file, input, split_bytes);
             let (span, content) = match *compression {
                 None => {
                     let cutter = RecordCutter::new(splits.len(), format.quote, most_bytes);
@@ -130,7 +134,8 @@ impl TextRecords {
             };
             files.push(TextFile {
                 file: input.file.clone(),
-                before,
+                before: input.file_number.map_or(before, first_of_file),
+                begin: input.offset,
                 split_bytes: split_bytes as u64,
                 content,
             });
@@ -217,14 +222,15 @@ impl TextRecords {
             Content::Text(cutter) => {
                 let found = cutter.records_of(number, bytes);
                 let found = found.map_err(|TooLong { split, bytes }| {
-                    let begin = split as u64 * file.split_bytes;
+                    let begin = file.begin + split as u64 * file.split_bytes;
                     file.failure(begin, &format!(
                         "a record that begins behind byte {begin} has more than {bytes} bytes, and \
                          with this memory that is too long; use more memory"
                     ))
                 })?;
                 for whole in found {
-                    let offset = whole.split as u64 * file.split_bytes + whole.at as u64;
+                    let begin = file.begin + whole.split as u64 * file.split_bytes;
+                    let offset = begin + whole.at as u64;
                     take(self.without_header(file.records(&whole.bytes, offset, &self.format)))?;
                 }
                 Ok(())
@@ -345,15 +351,15 @@ impl SampledRecords {
     }
 }
 
-fn splits_of(file: usize, bytes: u64, split_bytes: usize) -> Vec<TextSplit> {
-    let count = bytes.div_ceil(split_bytes as u64) as usize;
+fn splits_of(file: usize, input: &Input, split_bytes: usize) -> Vec<TextSplit> {
+    let count = input.bytes.div_ceil(split_bytes as u64) as usize;
     let split = |number: usize| {
         let offset = number as u64 * split_bytes as u64;
         TextSplit {
             file,
             number,
-            offset,
-            bytes: (bytes - offset).min(split_bytes as u64) as usize,
+            offset: input.offset + offset,
+            bytes: (input.bytes - offset).min(split_bytes as u64) as usize,
         }
     };
     (0..count).map(split).collect()

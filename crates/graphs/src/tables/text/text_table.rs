@@ -13,6 +13,7 @@ use crate::tables::input::table_file::TableFile;
 use crate::tables::table_format::{SplitRows, TableFormat};
 use crate::tables::text::files::TextFiles;
 use crate::tables::text::inputs::TextInputs;
+use crate::tables::text::parts::whole_records;
 use crate::tables::text::records::RecordFormat;
 use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
 
@@ -61,7 +62,7 @@ pub fn open(
     is_stable: bool,
 ) -> Result<Box<dyn TableFormat>, JobError> {
     let inputs = files.iter().map(|file| file.input.clone()).collect();
-    let inputs = TextInputs::open(inputs)?;
+    let inputs = TextInputs::open(whole_records(inputs, config.quote)?)?;
     inputs.check_headers(config.header.as_bytes())?;
     let dialect = Dialect {
         delimiter: config.delimiter,
@@ -107,6 +108,7 @@ impl TableFormat for TextTable {
         let sample = TextSample::new(&self.inputs, &self.format, splits, bytes);
         Ok(SplitRows {
             extents: sample.extents(),
+            count: None,
             rows: Arc::new(sample),
         })
     }
@@ -115,6 +117,7 @@ impl TableFormat for TextTable {
         let rows = TextRows::new(&self.inputs, &self.format, split_bytes, row_bytes);
         Ok(SplitRows {
             extents: rows.extents(),
+            count: None,
             rows: Arc::new(rows),
         })
     }

@@ -1,0 +1,93 @@
+//! How the rows of all nodes are divided: partitions as quantiles of the keys that nodes sampled, and
+//! sizes that are the same on all nodes.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_pipeline::RunHandle;
+use tonnage_stages::boundaries::{Bound, KeyRanges};
+
+use super::key_sample::KeySample;
+use crate::error::JobError;
+use crate::tables::memory::{TablePlan, TableShape};
+
+/// The samples, and what each node has.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Files of samples, one per node.
+    pub samples: Vec<PathBuf>,
+    /// Whether of rows with equal keys only the first is kept.
+    pub unique: bool,
+    /// Memory of a node.
+    pub memory_bytes: usize,
+    /// The most threads of a node.
+    pub workers: usize,
+    /// How many nodes.
+    pub endpoints: usize,
+    /// Connections from each to each other.
+    pub connections: usize,
+    /// Devices of scratch and output.
+    pub devices: (usize, usize),
+}
+
+/// Partitions.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Where each partition but the first begins.
+    pub bounds: Vec<Bound>,
+    /// Whether all keys of a partition are equal.
+    pub single: Vec<bool>,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// About how many bytes a row has.
+    pub row_bytes: usize,
+    /// About how many bytes all rows have.
+    pub rows_bytes: u64,
+}
+
+/// Chooses partitions.
+///
+/// # Errors
+/// When a file cannot be read, or memory is too small.
+pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
+    let mut all = KeySample::default();
+    for path in &config.samples {
+        let sample = KeySample::read(path)?;
+        all.rows += sample.rows;
+        all.bytes += sample.bytes;
+        all.rows_bytes += sample.rows_bytes;
+        all.decoding_bytes = all.decoding_bytes.max(sample.decoding_bytes);
+        all.split_span = all.split_span.max(sample.split_span);
+        all.keys.extend(sample.keys);
+    }
+    let row_bytes = usize::try_from(all.bytes / all.rows.max(1)).unwrap_or(usize::MAX);
+    let plan = TablePlan::new(&TableShape {
+        rows_bytes: all.rows_bytes,
+        row_bytes,
+        memory_bytes: config.memory_bytes,
+        workers: config.workers,
+        devices: config.devices,
+        depth: Disk::default().depth,
+        decoding_bytes: all.decoding_bytes,
+        split_span: all.split_span,
+        endpoints: config.endpoints,
+        links: (config.endpoints - 1) * config.connections,
+        longest_partition: None,
+    })?;
+    let keys = all.keys.iter().map(Vec::as_slice).collect();
+    let mut ranges = KeyRanges::from_sample(keys, plan.partitions);
+    if config.unique {
+        ranges = ranges.undivided();
+    }
+    Ok(Outcome {
+        bounds: ranges.bounds().to_vec(),
+        single: (0..ranges.len())
+            .map(|range| ranges.is_single(range))
+            .collect(),
+        block_bytes: plan.block_bytes,
+        row_bytes,
+        rows_bytes: all.rows_bytes,
+    })
+}

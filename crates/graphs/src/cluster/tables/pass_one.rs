@@ -1,0 +1,124 @@
+//! A round of pass one: as for records (`cluster::pass_one`), with rows.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tonnage_disk::Disk;
+use tonnage_net::Settings;
+use tonnage_object::RequestCounts;
+use tonnage_pipeline::{KeptPages, RunHandle};
+use tonnage_stages::boundaries::{Bound, KeyRanges};
+use tonnage_stages::scratch::Scratch;
+
+use crate::cluster::exchange::{Exchange, connect};
+use crate::cluster::pass_one_result::{self, Outcome};
+use crate::error::{JobError, usage_error};
+use crate::phases::{Watch, memory, workers};
+use crate::tables::format::{self, FormatConfig};
+use crate::tables::input::table_file::{TableFile, TableFileConfig};
+use crate::tables::memory::{TablePlan, TableShape};
+use crate::tables::passes::{LONGEST_ROW, TablePasses};
+
+/// A node's part in a round.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The nodes.
+    pub mesh: Settings,
+    /// What this node reads.
+    pub splits: Vec<TableFileConfig>,
+    /// Their format, and what rows are sorted by.
+    pub format: FormatConfig,
+    /// Whether rows with equal keys keep their order.
+    pub stable: bool,
+    /// Bytes of what is read at once, the same on all nodes.
+    pub split_bytes: usize,
+    /// Where each partition but the first begins.
+    pub bounds: Vec<Bound>,
+    /// The owner of each partition; `None` if it is not wanted.
+    pub owners: Vec<Option<usize>>,
+    /// Files for the partitions that this node owns, one per device.
+    pub scratch: Vec<PathBuf>,
+    /// Expected bytes of these.
+    pub room_bytes: u64,
+    /// Where to write the index.
+    pub index: PathBuf,
+    /// Size of a block, the same on all nodes.
+    pub block_bytes: usize,
+    /// About how many bytes a row has.
+    pub row_bytes: usize,
+    /// Memory for all buffers, what is decoded, and what is encoded.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// Runs a round's part.
+///
+/// # Errors
+/// What is refused, what fails here (not at a peer), or the cancellation.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let _pages = KeptPages::begin();
+    let ranges = KeyRanges::new(config.bounds.clone());
+    let partitions = config.owners.len();
+    if partitions != ranges.len() {
+        return Err(usage_error(format!(
+            "there are owners for {partitions} partitions, but there are {} partitions",
+            ranges.len()
+        )));
+    }
+    let splits = TableFile::find(&config.splits)?;
+    let table = format::open(&config.format, &splits, config.stable)?;
+    let all = table.all(config.split_bytes, LONGEST_ROW)?;
+    let (devices, endpoints) = (config.scratch.len(), config.mesh.endpoints.len());
+    let spans = all.extents.iter().map(|extent| extent.span());
+    let shape = TableShape {
+        rows_bytes: config.room_bytes,
+        row_bytes: config.row_bytes,
+        memory_bytes: config.memory_bytes,
+        workers: workers(),
+        devices: (devices, devices),
+        depth: config.disk.depth,
+        decoding_bytes: all.rows.memory_bytes(),
+        split_span: spans.max().unwrap_or(0),
+        endpoints,
+        links: (endpoints - 1) * config.mesh.connections,
+        longest_partition: None,
+    };
+    let plan = TablePlan::of_round(&shape, partitions, config.block_bytes)?;
+    let scratch = Scratch::in_files(&config.disk, &config.scratch, config.room_bytes)?;
+    let scratch = Arc::new(scratch);
+    let memory = memory(config.memory_bytes)?;
+    let mesh = connect(&config.mesh, handle)?;
+    let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
+    let mut passes = TablePasses::new(watch, &config.disk, table.as_ref(), false, memory);
+    let count = all.count;
+    let mut pass = passes.pass_one(&plan, all, ranges, &scratch, 0);
+    let blocks = (plan.block_bytes, plan.spare_blocks);
+    let wire = Exchange::of_blocks(mesh, config.mesh.number, 1, blocks, devices);
+    pass.partition.lanes = Arc::new(wire.lanes_to(&config.owners));
+    pass.wire = Some(wire);
+    let read = passes.run_pass_one("pass_one", &pass)?;
+    if count.is_some_and(|count| count != read.records) {
+        return Err(JobError::failure(format!(
+            "{} rows were read of files that have {} there: a device or memory is corrupting data",
+            read.records,
+            count.unwrap_or(0)
+        )));
+    }
+    let wire = pass.wire.as_ref();
+    let saved = pass_one_result::save_round(wire, partitions, &scratch, &config.index)?;
+    Ok(Outcome {
+        read,
+        sent: saved.sent,
+        received: saved.received,
+        partitions: saved.partitions,
+        meeting_seconds,
+        requests: RequestCounts::default(),
+        seconds: passes.watch.epoch.elapsed().as_secs_f64(),
+        phases: passes.phases,
+    })
+}

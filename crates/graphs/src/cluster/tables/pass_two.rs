@@ -1,0 +1,177 @@
+//! Pass two: sorts the partitions that a node owns, from the scratch of all rounds, into files.
+//!
+//! A partition becomes `part-00012.parquet`, or, if it is several files, `part-00012-00000.parquet`
+//! and so on: the order of names is the order of keys. A file gets its name when it is durable, and
+//! is then added to a log with its rows, and with how many files and bytes of rows the partition has.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tonnage_disk::Disk;
+use tonnage_object::RequestCounts;
+use tonnage_pipeline::{Failure, KeptPages, RunHandle};
+use tonnage_stages::output_file::OnFinished;
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::totals::Total;
+
+use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
+use crate::cluster::pass_two::{PartitionTask, Round};
+use crate::error::JobError;
+use crate::phases::{Phase, Watch, memory, workers};
+use crate::sort::spilled_partition::SpilledPartition;
+use crate::tables::format::{self, FormatConfig};
+use crate::tables::memory::{TablePlan, TableShape};
+use crate::tables::passes::{FileTotals, PartitionFile, RowPartition, TablePasses};
+
+/// What to sort.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What the rounds of pass one left on this node.
+    pub rounds: Vec<Round>,
+    /// Which partitions.
+    pub partitions: Vec<PartitionTask>,
+    /// What rows are sorted by, and the format of the output.
+    pub format: FormatConfig,
+    /// Whether rows with equal keys keep their order.
+    pub stable: bool,
+    /// Whether of rows with equal keys only the first is kept.
+    pub unique: bool,
+    /// Directories for the output, one per device.
+    pub output: Vec<PathBuf>,
+    /// Bytes of rows that a file has, at most about.
+    pub file_bytes: u64,
+    /// Directories for partitions that are larger than memory, one per device.
+    pub scratch: Vec<PathBuf>,
+    /// The log of finished files.
+    pub finished: PathBuf,
+    /// Size of a block in pass one.
+    pub block_bytes: usize,
+    /// About how many bytes a row has.
+    pub row_bytes: usize,
+    /// Memory for all buffers, and what is encoded.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// The results of a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Totals of all rows that were sorted.
+    pub sorted: Total,
+    /// Bytes that were partitioned again.
+    pub repartitioned_bytes: u64,
+    /// Nothing: no step sends files while it writes them.
+    pub sent: [(); 0],
+    /// Nothing.
+    pub received: [(); 0],
+    /// Requests to object stores.
+    pub requests: RequestCounts,
+    /// Seconds in total.
+    pub seconds: f64,
+    /// The runs.
+    pub phases: Vec<Phase>,
+}
+
+/// Sorts.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation; files that are finished by then stay.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let _pages = KeptPages::begin();
+    let rounds = Round::open_all(&config.rounds, &config.disk)?;
+    let devices = config.rounds.first().map_or(1, |round| round.scratch.len());
+    let spilled_partition = |wanted: &PartitionTask| SpilledPartition {
+        number: wanted.number,
+        blocks: rounds
+            .iter()
+            .flat_map(|round| round.take(wanted.number))
+            .collect(),
+        lane: wanted.number % devices,
+        in_order: wanted.single && !config.unique,
+    };
+    let spilled: Vec<SpilledPartition> = config.partitions.iter().map(spilled_partition).collect();
+    let spans = spilled.iter().map(SpilledPartition::span);
+    let table = format::open(&config.format, &[], config.stable)?;
+    let plan = TablePlan::new(&TableShape {
+        rows_bytes: spans.clone().sum::<usize>() as u64,
+        row_bytes: config.row_bytes,
+        memory_bytes: config.memory_bytes,
+        workers: workers(),
+        devices: (devices, config.output.len()),
+        depth: config.disk.depth,
+        decoding_bytes: 0,
+        split_span: 0,
+        endpoints: 1,
+        links: 0,
+        longest_partition: Some(spans.max().unwrap_or(0)),
+    })?;
+    let plan = plan.with_blocks(config.block_bytes);
+    let log = FinishedLog::open(&config.finished)?;
+    let memory = memory(config.memory_bytes)?;
+    let (table, unique) = (table.as_ref(), config.unique);
+    let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
+    // An unlinked file, which costs nothing unless a partition is too large.
+    let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
+    let partitions = spilled.into_iter().map(RowPartition::from).collect();
+    let partitions = passes.divide(&plan, &again, partitions)?;
+    let (outputs, suffix) = (&config.output, table.suffix());
+    let mut paths = Arc::default();
+    let done = passes.pass_two(
+        &plan,
+        partitions,
+        table.encoding(plan.group_bytes),
+        (outputs.len(), config.file_bytes),
+        |(number, file)| {
+            let name = format!("{}{suffix}.{UNFINISHED}", name(file));
+            outputs[number % outputs.len()].join(name)
+        },
+        |totals| {
+            paths = Arc::clone(&totals.paths);
+            OnFinished::call(move |file| add(&log, &totals, file))
+        },
+    );
+    for path in paths.iter() {
+        let _none = fs::remove_file(path); // Finished files have another name.
+    }
+    Ok(Outcome {
+        sorted: done?.rows,
+        repartitioned_bytes: passes.repartitioned_bytes,
+        sent: [],
+        received: [],
+        requests: RequestCounts::default(),
+        seconds: passes.watch.epoch.elapsed().as_secs_f64(),
+        phases: passes.phases,
+    })
+}
+
+fn name(file: &PartitionFile) -> String {
+    match file.files {
+        1 => format!("part-{:05}", file.partition),
+        _ => format!("part-{:05}-{:05}", file.partition, file.place),
+    }
+}
+
+/// Gives a finished file its name, and logs it.
+fn add(log: &FinishedLog, totals: &FileTotals, number: usize) -> Result<(), Failure> {
+    let (path, file) = (&totals.paths[number], &totals.files[number]);
+    let about = fs::metadata(path);
+    let about = about.map_err(|why| Failure::at(path, 0, format!("cannot stat: {why}")))?;
+    let (rows, left_out) = (totals.rows.of(number), totals.left_out.of(number));
+    log.add(
+        path,
+        json!({
+            "bytes": about.len(),
+            "records": rows.records - left_out.records,
+            "checksum": format!("{:x}", rows.checksum),
+            "files": file.files,
+            "taken": file.partition_bytes,
+        }),
+    )
+}
