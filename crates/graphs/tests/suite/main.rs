@@ -1,6 +1,7 @@
 //! Integration tests of the graphs, linked as one program.
 
 mod cluster;
+mod cluster_tables;
 mod common;
 mod edits;
 mod gensort_valsort;
