@@ -15,6 +15,8 @@ const ALIGNMENT: usize = 4096;
 const BLOCK_BYTES: [usize; 2] = [256 << 10, 16 << 10];
 /// The longest split.
 const SPLIT_BYTES: usize = 16 << 20;
+/// Shorter ones are not worth a request of their own.
+const SHORT_SPLIT_BYTES: usize = 4 << 20;
 /// Blocks of output.
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
 /// How full partitions are planned, since samples miss a little.
@@ -26,6 +28,15 @@ const GROUP_BYTES: usize = 64 << 20;
 const PARTITION_BYTES: u64 = 24 << 20;
 /// Entries and their copy.
 const ENTRY_BYTES: usize = 16;
+
+/// Concurrent requests to a store; none if it is not used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreRequests {
+    /// For input.
+    pub downloads: usize,
+    /// For output.
+    pub uploads: usize,
+}
 
 /// What the division depends on.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +53,8 @@ pub struct TableShape {
     pub devices: (usize, usize),
     /// Requests under way on each device.
     pub depth: usize,
+    /// Concurrent requests to a store.
+    pub requests: StoreRequests,
     /// What a worker needs to decode.
     pub decoding_bytes: usize,
     /// The longest split, with the alignment of its pieces.
@@ -54,10 +67,13 @@ pub struct TableShape {
     pub longest_partition: Option<usize>,
 }
 
-/// Bytes of a split, at most about, and how many are in memory at once.
+/// Bytes of a split, at most about, and how many are in memory at once: more with requests that
+/// wait for a store, as long as splits are not short.
 #[must_use]
-pub fn splits(memory_bytes: usize, workers: usize) -> (usize, usize) {
-    let buffers = workers + 2;
+pub fn splits(memory_bytes: usize, workers: usize, downloads: usize) -> (usize, usize) {
+    let least = workers + 2;
+    let most = least.max(workers + downloads);
+    let buffers = (memory_bytes / 4 / SHORT_SPLIT_BYTES).clamp(least, most);
     let bytes = memory_bytes / 4 / buffers / ALIGNMENT * ALIGNMENT;
     (bytes.clamp(ALIGNMENT, SPLIT_BYTES), buffers)
 }
@@ -108,6 +124,7 @@ impl TablePlan {
             workers,
             devices: (scratches, outputs),
             depth,
+            requests,
             decoding_bytes,
             split_span,
             endpoints,
@@ -115,7 +132,7 @@ impl TablePlan {
             longest_partition,
         } = *shape;
         let align = |bytes: usize| bytes / ALIGNMENT * ALIGNMENT;
-        let (_, split_buffers) = splits(memory_bytes, workers);
+        let (_, split_buffers) = splits(memory_bytes, workers, requests.downloads);
         let output_block_bytes =
             align(memory_bytes / 16 / (workers + 2 * outputs)).clamp(ALIGNMENT, OUTPUT_BLOCK_BYTES);
         let output_blocks = (workers + outputs * depth)

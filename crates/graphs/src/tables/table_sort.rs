@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
+use tonnage_object::RequestCounts;
 use tonnage_pipeline::{KeptPages, RunHandle};
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::scratch::{HeldBlocks, Scratch};
@@ -26,13 +27,16 @@ use tonnage_stages::totals::Total;
 
 use crate::error::{JobError, setting_error};
 use crate::free_space::{check_room, make_writable};
+use crate::inputs::{self, Input};
+use crate::objects::object_input::ObjectStorage;
 use crate::output::atomic_output::{self, AtomicOutput};
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
 use crate::tables::format::{self, FormatConfig};
+use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
-use crate::tables::memory::{self, TablePlan, TableShape};
+use crate::tables::memory::{self, StoreRequests, TablePlan, TableShape};
 use crate::tables::passes::{
     LONGEST_ROW, RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses,
 };
@@ -66,6 +70,10 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// How to use an object store.
+    #[serde(default)]
+    #[serde(rename = "volumes")]
+    pub storage: ObjectStorage,
 }
 
 /// The results of a sort.
@@ -91,6 +99,8 @@ pub struct Outcome {
     pub repartitioned_bytes: u64,
     /// How the memory was divided.
     pub plan: TablePlan,
+    /// Requests to object stores.
+    pub requests: RequestCounts,
     /// The phases in order.
     pub phases: Vec<Phase>,
 }
@@ -113,7 +123,8 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
                    without it, and take the first rows of the output";
         return Err(setting_error("limit", why));
     }
-    let files = TableFile::find(&config.inputs)?;
+    let access = config.storage.access()?;
+    let files = TableFile::find(&config.inputs, &ObjectFiles::new(&access, handle))?;
     let input_bytes = files.iter().map(|file| file.input.bytes).sum();
     let table = format::open(&config.format, &files, config.stable)?;
     for directory in &config.scratch {
@@ -124,11 +135,22 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     }
     let output = AtomicOutput::prepare(&config.output, &table.suffix())?;
     let memory = phases::memory(config.memory_bytes)?;
+    let inputs: Vec<Input> = files.into_iter().map(|file| file.input).collect();
+    let downloads = match inputs::has_objects(&inputs) {
+        true => access.requests,
+        false => 0,
+    };
+    let mut passes = TablePasses::new(watch, &config.disk, table.as_ref(), config.unique, memory);
+    passes.access = access;
     let sort = TableSort {
         config,
         table: table.as_ref(),
         input_bytes,
-        passes: TablePasses::new(watch, &config.disk, table.as_ref(), config.unique, memory),
+        requests: StoreRequests {
+            downloads,
+            uploads: 0,
+        },
+        passes,
     };
     sort.run(output)
 }
@@ -137,6 +159,7 @@ struct TableSort<'a> {
     config: &'a Config,
     table: &'a dyn TableFormat,
     input_bytes: u64,
+    requests: StoreRequests,
     passes: TablePasses<'a>,
 }
 
@@ -204,6 +227,7 @@ impl TableSort<'_> {
             seconds: self.passes.watch.epoch.elapsed().as_secs_f64(),
             repartitioned_bytes: self.passes.repartitioned_bytes,
             plan,
+            requests: self.passes.access.counted(),
             phases: self.passes.phases,
         })
     }
@@ -217,7 +241,8 @@ impl TableSort<'_> {
     ) -> Result<Spilled, JobError> {
         let share = cutoff.map_or(1.0, |cutoff| cutoff.share);
         let wanted_bytes = (rows_bytes as f64 * share) as u64;
-        let (split_bytes, _) = memory::splits(self.config.memory_bytes, workers());
+        let (split_bytes, _) =
+            memory::splits(self.config.memory_bytes, workers(), self.requests.downloads);
         let all = self.table.all(split_bytes, LONGEST_ROW)?;
         let plan = self.plan(sample, wanted_bytes, &all)?;
         let is_held = plan.blocks_bytes > 0;
@@ -280,6 +305,7 @@ impl TableSort<'_> {
             devices: (self.config.scratch.len(), self.config.output.len()),
             split_span: spans.max().unwrap_or(0),
             depth: self.config.disk.depth,
+            requests: self.requests,
             decoding_bytes: all.rows.memory_bytes(),
             endpoints: 1,
             links: 0,

@@ -96,7 +96,7 @@ def run_sort(
             raise core.UsageError(
                 "--record-bytes, --key and --faults are for records, not for --by"
             )
-        record = _sort_table(inputs, output, scratch, table, memory, options)
+        record = _sort_table(inputs, output, scratch, table, memory, options, store)
         print_record_json(record) if as_json else print("\n".join(table_lines(record)))
         return
     table.refuse_without_by()
@@ -196,6 +196,7 @@ def _sort_table(
     table: TableOptions,
     memory: int,
     options: ShuffleOptions,
+    store: StoreOptions,
 ) -> RunRecord:
     from tonnage.base.clock import utc_now
     from tonnage.measure.trial import environment
@@ -205,8 +206,10 @@ def _sort_table(
         raise core.UsageError("--by is for one machine; leave --cluster out")
     options.refuse_without_cluster()
     read, written = locations(inputs), locations(output)
-    if read.urls or written.urls:
-        raise core.UsageError("--by sorts files on disks, not objects; use paths")
+    refuse_overlapping_inputs(read.urls)
+    refuse_output_in_input(written.urls, read.urls)
+    if written.urls:
+        raise core.UsageError("--by writes to disks, not to a store; use paths for --output")
     refuse_job_directories(read.paths, written.paths, scratch)
     began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
@@ -214,7 +217,7 @@ def _sort_table(
     order = table.order()
     with core.Progress("sorting") as progress:
         return sort_table(
-            read.paths,
+            inputs,
             written.paths,
             scratch,
             order=order,
@@ -222,5 +225,6 @@ def _sort_table(
             environment=captured,
             began_at=began_at,
             command=command_line(),
+            object_store=store.store,
             on_progress=progress.update,
         )

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.formats.lines import COMPRESSED
+from tonnage.run.storage.sources import InputFile, Sources
 
 SUFFIXES = {"gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2"}
 """Codecs of text, and how names of files compressed with them end."""
@@ -24,42 +25,42 @@ def without_suffix(file: Path) -> Path:
     return file.with_suffix("") if file.suffix.lower() in SUFFIXES.values() else file
 
 
-def codec_of(file: Path) -> str | None:
+def codec_of(file: InputFile, sources: Sources) -> str | None:
     """The codec that a file begins with; its name tells nothing.
 
     Raises:
         UsageError: Text of this codec is not read.
     """
-    with file.open("rb") as opened:
+    with sources.open(file) as opened:
         magic = opened.read(_MAGIC_BYTES)
     codec = next((name for name, pattern in COMPRESSED.items() if pattern.match(magic)), None)
     if codec is not None and codec not in SUFFIXES:
         raise core.UsageError(
-            f"input {file} is compressed with {codec}; decompress it, or use one of "
+            f"input {file.name} is compressed with {codec}; decompress it, or use one of "
             f"{', '.join(SUFFIXES)}"
         )
     return codec
 
 
-def beginning(file: Path, size: int) -> bytes:
+def beginning(file: InputFile, sources: Sources, size: int) -> bytes:
     """The first ``size`` bytes of a file's text, whether it is compressed or not.
 
     Raises:
         UsageError: It cannot be decompressed.
     """
-    codec = codec_of(file)
+    codec = codec_of(file, sources)
     if codec is None:
-        with file.open("rb") as opened:
+        with sources.open(file) as opened:
             return opened.read(size)
     text = b""
-    with pa.CompressedInputStream(pa.OSFile(str(file), "rb"), _ARROW_NAMES[codec]) as stream:
+    with pa.CompressedInputStream(sources.arrow(file), _ARROW_NAMES[codec]) as stream:
         while len(text) < size:
             try:
                 step = stream.read(min(_STEP_BYTES, size - len(text)))
             except OSError as why:
                 if text:  # The reader of the whole file reports what is wrong behind the beginning.
                     break
-                raise core.UsageError(f"input {file} cannot be decompressed: {why}") from why
+                raise core.UsageError(f"input {file.name} cannot be decompressed: {why}") from why
             if not step:
                 break
             text += step

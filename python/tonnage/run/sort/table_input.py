@@ -27,6 +27,11 @@ class TableInput:
     def bytes(self) -> int:
         return sum(each.file.bytes for each in self.files)
 
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What was requested to find and open them."""
+        return [*self.sources.list_requests, self.sources.requests]
+
     def to_json(self) -> list[dict[str, Any]]:
         """The files as the core takes them."""
         return [
@@ -52,12 +57,11 @@ class TableInput:
         return place | {"offset": 0, "bytes": file.bytes}
 
 
-def find_tables(given: Sequence[Path | str], store: ObjectStoreOptions | None = None) -> TableInput:
+def find_tables(given: Sequence[Path | str], store: ObjectStoreOptions) -> TableInput:
     """The files of paths, URLs and globs.
 
     Raises:
         UsageError: What cannot be input (`storage.input_places.find_input`).
     """
-    options = store or ObjectStoreOptions()
-    sources = Sources(options, core.workers())
-    return TableInput(find_input([str(each) for each in given], sources), sources, options)
+    sources = Sources(store, core.workers())
+    return TableInput(find_input([str(each) for each in given], sources), sources, store)

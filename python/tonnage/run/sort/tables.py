@@ -13,6 +13,7 @@ from tonnage.run.sort import text
 from tonnage.run.sort.order import parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
 from tonnage.run.sort.table_input import TableInput, find_tables
+from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import InputFile
 
 AUTO = "auto"
@@ -65,6 +66,7 @@ def sort_table(
     environment: Environment,
     began_at: str,
     command: list[str],
+    object_store: ObjectStoreOptions | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RunRecord:
     """Sorts tables into files ``part-00000.parquet`` and so on in ``output``.
@@ -73,7 +75,7 @@ def sort_table(
     with the job, however it ends.
 
     Args:
-        inputs: Files, directories of files, or globs of these.
+        inputs: Files, directories of files, urls of objects or of folders, or globs of these.
         output: Empty directories, one for each device.
         scratch: Directories, one for each device.
         memory_bytes: For all buffers, what is decoded, and what is encoded.
@@ -85,7 +87,8 @@ def sort_table(
         RunError: It failed while it ran.
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
-    found = find_tables(inputs)
+    store = object_store or ObjectStoreOptions()
+    found = find_tables(inputs, store)
     settings = {
         "inputs": [str(path) for path in inputs],
         "output": [str(path) for path in output],
@@ -96,6 +99,7 @@ def sort_table(
         "limit": order.limit,
         "file_bytes": order.file_bytes,
         "memory_bytes": memory_bytes,
+        "volumes": store.to_json(),
     }
     cpu_before = process_usage.cpu_seconds()
     halved = None if on_progress is None else lambda done: on_progress(done // 2, found.bytes)
@@ -114,6 +118,7 @@ def sort_table(
         peak_memory_bytes=process_usage.peak_memory_bytes(),
         repartitioned_bytes=outcome["repartitioned_bytes"],
         spilled_bytes=outcome["spilled_bytes"],
+        requests=sum_requests([*found.requests, outcome["requests"]]),
         shuffled_records=outcome["rows"],
         shuffled_bytes=outcome["rows_bytes"],
         written_records=outcome["written_rows"],
@@ -155,11 +160,12 @@ def _format(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     if output_format is not None:
         raise core.UsageError(f"{name} stays as it is; leave it out", setting="output_format")
     inputs.refuse_folders("text")
-    for each in inputs.files:
-        codec_of(Path(each.file.name))  # It refuses what the core would take for text.
+    # It refuses what the core would take for text.
+    files, sources = [each.file for each in inputs.files], inputs.sources
+    sources.map_parallel(files, lambda file: codec_of(file, sources))
     if name == "lines":
         return text.lines(columns)
-    return text.delimited(Path(inputs.first.name), name, columns)
+    return text.delimited(inputs.first, sources, name, columns)
 
 
 def _by_suffix(file: InputFile) -> str:

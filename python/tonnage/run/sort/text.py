@@ -7,13 +7,13 @@ bytes) is inferred from the first MiB of the first file.
 import csv
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from tonnage.base import core
 from tonnage.run.formats import compression
 from tonnage.run.formats.integers import INTEGER
 from tonnage.run.sort.order import ColumnOrder
+from tonnage.run.storage.sources import InputFile, Sources
 
 FieldKind = Literal["bytes", "integer", "float"]
 LINE = "line"
@@ -36,17 +36,19 @@ def lines(order: Sequence[ColumnOrder]) -> dict[str, Any]:
     return _text([_key(column, None, "bytes") for column in order], "\n", None, "", ".txt")
 
 
-def delimited(first: Path, name: str, order: Sequence[ColumnOrder]) -> dict[str, Any]:
+def delimited(
+    first: InputFile, sources: Sources, name: str, order: Sequence[ColumnOrder]
+) -> dict[str, Any]:
     """Records of ``csv`` or ``tsv`` files; the first record of ``first`` names the columns.
 
     Raises:
         UsageError: There is no such column, or the file is not of this format.
     """
     delimiter = DELIMITERS[name]
-    beginning = compression.beginning(first, BEGINNING_BYTES)
-    header = _header(first, beginning)
+    beginning = compression.beginning(first, sources, BEGINNING_BYTES)
+    header = _header(first.name, beginning)
     names = next(csv.reader([header.decode("utf-8-sig", "replace")], delimiter=delimiter), [])
-    inferred = _inferred(first, beginning, delimiter)
+    inferred = _inferred(first.name, beginning, delimiter)
     keys = []
     for column in order:
         if names.count(column.name) != 1:
@@ -58,7 +60,7 @@ def delimited(first: Path, name: str, order: Sequence[ColumnOrder]) -> dict[str,
             )
         kind = inferred.get(column.name, "bytes")
         if kind == "float":
-            _refuse_long_integers(first, beginning, delimiter, column.name)
+            _refuse_long_integers(first.name, beginning, delimiter, column.name)
         keys.append(_key(column, names.index(column.name), kind))
     return _text(keys, delimiter, '"', header.decode("utf-8", "replace"), f".{name}")
 
@@ -86,14 +88,14 @@ def _key(column: ColumnOrder, place: int | None, kind: FieldKind) -> dict[str, A
     }
 
 
-def _header(first: Path, beginning: bytes) -> bytes:
+def _header(first: str, beginning: bytes) -> bytes:
     line, end, _ = beginning.partition(b"\n")
     if not end or b"\0" in line:
         raise core.UsageError(f"input {first}: its first line names no columns")
     return line + end
 
 
-def _inferred(first: Path, beginning: bytes, delimiter: str) -> dict[str, FieldKind]:
+def _inferred(first: str, beginning: bytes, delimiter: str) -> dict[str, FieldKind]:
     """What each column is compared as, by the types that PyArrow infers."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
@@ -116,7 +118,7 @@ def _inferred(first: Path, beginning: bytes, delimiter: str) -> dict[str, FieldK
     return kinds
 
 
-def _refuse_long_integers(first: Path, beginning: bytes, delimiter: str, column: str) -> None:
+def _refuse_long_integers(first: str, beginning: bytes, delimiter: str, column: str) -> None:
     """Refuse whole numbers of more than 63 bits: as floats, different ones would be equal."""
     text = beginning[: beginning.rfind(b"\n") + 1].decode("utf-8-sig", "replace")
     for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):

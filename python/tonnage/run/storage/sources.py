@@ -20,7 +20,7 @@ from tonnage.base import core
 from tonnage.run.storage.hive import input_paths
 from tonnage.run.storage.object_store import (
     ObjectStoreOptions,
-    find_objects,
+    find_and_count,
     is_url,
     split_url,
 )
@@ -59,11 +59,15 @@ class Sources:
         requests_each = max(self.concurrency // readers, 1)
         self._ranges = core.RangeReader(json.dumps(options.store("")), requests_each)
         self._cache: dict[tuple[Any, InputFile], Any] = {}
+        self.list_requests: list[dict[str, Any]] = []
+        """What was requested to find objects, which `requests` leaves out."""
 
     def find(self, place: str) -> Iterator[InputFile]:
         """The files or objects at a place, or below it; `UsageError` if there is none."""
         if is_url(place):
-            for each in find_objects([place], self._options):
+            objects, requests = find_and_count([place], self._options)
+            self.list_requests.append(requests)
+            for each in objects:
                 yield InputFile(each.url, each.bytes, each.etag)
             return
         for path in _files(Path(place)):

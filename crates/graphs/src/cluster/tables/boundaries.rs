@@ -10,7 +10,7 @@ use tonnage_stages::boundaries::{Bound, KeyRanges};
 
 use super::key_sample::KeySample;
 use crate::error::JobError;
-use crate::tables::memory::{TablePlan, TableShape};
+use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
 
 /// The samples, and what each node has.
 #[derive(Clone, Debug, Deserialize)]
@@ -70,6 +70,7 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
         workers: config.workers,
         devices: config.devices,
         depth: Disk::default().depth,
+        requests: StoreRequests::default(),
         decoding_bytes: all.decoding_bytes,
         split_span: all.split_span,
         endpoints: config.endpoints,

@@ -16,8 +16,9 @@ use crate::cluster::pass_one_result::{self, Outcome};
 use crate::error::{JobError, usage_error};
 use crate::phases::{Watch, memory, workers};
 use crate::tables::format::{self, FormatConfig};
+use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
-use crate::tables::memory::{TablePlan, TableShape};
+use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
 use crate::tables::passes::{LONGEST_ROW, TablePasses};
 
 /// A node's part in a round.
@@ -70,7 +71,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             ranges.len()
         )));
     }
-    let splits = TableFile::find(&config.splits)?;
+    let splits = TableFile::find(&config.splits, &ObjectFiles::default())?;
     let table = format::open(&config.format, &splits, config.stable)?;
     let all = table.all(config.split_bytes, LONGEST_ROW)?;
     let (devices, endpoints) = (config.scratch.len(), config.mesh.endpoints.len());
@@ -82,6 +83,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         workers: workers(),
         devices: (devices, devices),
         depth: config.disk.depth,
+        requests: StoreRequests::default(),
         decoding_bytes: all.rows.memory_bytes(),
         split_span: spans.max().unwrap_or(0),
         endpoints,

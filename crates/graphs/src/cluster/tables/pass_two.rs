@@ -23,7 +23,7 @@ use crate::error::JobError;
 use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format::{self, FormatConfig};
-use crate::tables::memory::{TablePlan, TableShape};
+use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
 use crate::tables::passes::{FileTotals, PartitionFile, RowPartition, TablePasses};
 
 /// What to sort.
@@ -106,6 +106,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         workers: workers(),
         devices: (devices, config.output.len()),
         depth: config.disk.depth,
+        requests: StoreRequests::default(),
         decoding_bytes: 0,
         split_span: 0,
         endpoints: 1,

@@ -10,6 +10,7 @@ use super::key_sample::KeySample;
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, memory};
 use crate::tables::format::{self, FormatConfig};
+use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::passes::{LONGEST_ROW, SAMPLED_BYTES, TablePasses};
 
@@ -53,7 +54,7 @@ pub struct Outcome {
 /// What is refused, what fails, or the cancellation.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
-    let splits = TableFile::find(&config.splits)?;
+    let splits = TableFile::find(&config.splits, &ObjectFiles::default())?;
     let table = format::open(&config.format, &splits, config.stable)?;
     let memory = memory(config.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);

@@ -10,6 +10,7 @@ use tonnage_pipeline::RunHandle;
 
 use crate::error::JobError;
 use crate::tables::format::{self, FormatConfig};
+use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::input::table_schema::{FileSchema, FolderColumns, WantedColumns, common_schema};
 
@@ -47,7 +48,7 @@ pub struct Outcome {
 /// # Errors
 /// When one cannot be read, or they cannot be sorted like this.
 pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
-    let files = TableFile::find(&config.files)?;
+    let files = TableFile::find(&config.files, &ObjectFiles::default())?;
     let table = format::open(&config.format, &files, false)?;
     outcome(table.schema())
 }

@@ -1,8 +1,6 @@
 //! Files with columns, in one of the formats that have them.
 
-use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -74,9 +72,8 @@ impl ColumnSplit {
 pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, FormatError>> + 'a>;
 
 impl ColumnFile {
-    /// Opens a file that has so many bytes.
-    pub fn open(format: ColumnFormat, path: &Path, bytes: u64) -> Result<Self, FormatError> {
-        let file: Arc<dyn ReadAt> = Arc::new((File::open(path)?, bytes));
+    /// Opens a file.
+    pub fn open(format: ColumnFormat, file: Arc<dyn ReadAt>) -> Result<Self, FormatError> {
         Ok(match format {
             ColumnFormat::Parquet => Self::Parquet(ParquetFile::open(file)?),
             ColumnFormat::Arrow => Self::Arrow(ArrowFile::open(file)?),

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use arrow_schema::SchemaRef;
+use tonnage_formats::FormatError;
 use tonnage_stages::extent::FileRef;
 
 use super::file_columns::FileColumns;
@@ -79,21 +80,17 @@ impl Table {
         inputs: &[TableFile],
         wanted: &WantedColumns,
     ) -> Result<Self, JobError> {
-        let mut opened = Vec::with_capacity(inputs.len());
-        for parts in by_file(inputs) {
+        let groups: Vec<&[TableFile]> = by_file(inputs).collect();
+        let opened = TableFile::map_items(inputs, &groups, |&parts| {
             let file = &parts[0];
-            let name = file.input.file.name().display().to_string();
-            let refuse = |why: String| usage_error(format!("input {name}: {why}"));
-            let FileRef::Path(path) = &file.input.file else {
-                return Err(refuse("tables are read from files".to_owned()));
-            };
-            let column_file = ColumnFile::open(format, path, file.input.file_bytes);
-            opened.push((
-                column_file.map_err(|why| refuse(why.to_string()))?,
-                name,
+            let opened = file.open().map_err(FormatError::from);
+            let opened = opened.and_then(|opened| ColumnFile::open(format, opened));
+            Ok((
+                opened.map_err(|why| refusal(file, why))?,
+                file.name(),
                 parts,
-            ));
-        }
+            ))
+        })?;
         let schemas: Vec<FileSchema<'_>> = opened
             .iter()
             .map(|(column_file, name, parts)| FileSchema {
@@ -108,7 +105,7 @@ impl Table {
         let (mut files, mut rows) = (Vec::with_capacity(inputs.len()), 0);
         for ((column_file, name, parts), columns) in opened.into_iter().zip(columns) {
             let projected = column_file.project(columns.places());
-            let projected = projected.map_err(|why| usage_error(format!("input {name}: {why}")))?;
+            let projected = projected.map_err(|why| refusal(&parts[0], why))?;
             let input = &parts[0].input;
             let first_row = input.file_number.map_or(rows, first_of_file);
             rows += projected.rows();
@@ -192,6 +189,14 @@ impl Table {
             }));
         }
         Ok(all)
+    }
+}
+
+/// Why a file cannot be read.
+fn refusal(file: &TableFile, why: FormatError) -> JobError {
+    match why {
+        FormatError::Io(why) => file.read_error(&why),
+        why => usage_error(format!("input {}: {why}", file.name())),
     }
 }
 

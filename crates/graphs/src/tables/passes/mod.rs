@@ -21,7 +21,7 @@ use tonnage_disk::Disk;
 use tonnage_pipeline::{Arena, Graph, Node, Port};
 use tonnage_stages::boundaries::KeyRanges;
 use tonnage_stages::disk::modes::DiskModes;
-use tonnage_stages::extent::{Extent, aligned};
+use tonnage_stages::extent::{Extent, FileRef, aligned};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::ports::{PARTITIONS, SPLITS};
@@ -58,6 +58,8 @@ pub struct TablePasses<'a> {
     pub unique: bool,
     /// How to use the disks.
     pub disk: Disk,
+    /// How objects are read.
+    pub access: ObjectAccess,
     /// The memory.
     pub memory: Arc<Arena>,
     /// Runs the graphs.
@@ -140,6 +142,7 @@ impl<'a> TablePasses<'a> {
             table,
             unique,
             disk: disk.clone(),
+            access: ObjectAccess::default(),
             memory,
             watch,
             phases: Vec::new(),
@@ -176,8 +179,8 @@ impl<'a> TablePasses<'a> {
         let fit = (self.memory.bytes() / 2 / largest).max(1);
         ReadExtents {
             disk: self.disk.clone(),
-            lanes: Arc::new(vec![extents.to_vec()]),
-            access: ObjectAccess::default(),
+            lanes: Arc::new(lanes(extents)),
+            access: self.access.clone(),
             next: Arc::default(),
             gives,
             record_bytes: 1,
@@ -388,5 +391,19 @@ impl<'a> TablePasses<'a> {
         let phase = self.watch.run_on_disks(name, graph, &self.memory, modes)?;
         self.phases.push(phase);
         Ok(())
+    }
+}
+
+/// Extents of files, and those of objects, if there are any: several workers read these.
+fn lanes(extents: &[Arc<Extent>]) -> Vec<Vec<Arc<Extent>>> {
+    let is_object = |extent: &Arc<Extent>| {
+        let first = extent.pieces.first();
+        first.is_some_and(|piece| matches!(piece.file, FileRef::Object(_)))
+    };
+    let (objects, files): (Vec<_>, Vec<_>) = extents.iter().cloned().partition(is_object);
+    match (files.is_empty(), objects.is_empty()) {
+        (true, false) => vec![objects],
+        (_, true) => vec![files],
+        (false, false) => vec![files, objects],
     }
 }

@@ -1,17 +1,15 @@
 //! Files of text, some of which are compressed, and how much text all of them have, about.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bytes::Bytes;
 use tonnage_formats::FormatError;
 use tonnage_formats::compression::{BEGINNING_BYTES, Codec, Decompressor};
 
 use crate::error::{JobError, usage_error};
-use crate::inputs::Input;
+use crate::tables::input::table_file::TableFile;
 
 /// Bytes of a file that are read at once to find its first line.
 const STEP_BYTES: usize = 64 << 10;
@@ -28,7 +26,7 @@ pub struct TextInputs {
 #[derive(Clone, Debug)]
 pub struct TextInput {
     /// The file.
-    pub input: Input,
+    pub file: TableFile,
     /// How it is compressed, if it is.
     pub compression: Option<Compression>,
 }
@@ -70,10 +68,9 @@ impl TextInputs {
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn open(inputs: Vec<Input>) -> Result<Self, JobError> {
-        let files = inputs.into_iter().map(TextInput::open);
+    pub fn open(files: &[TableFile]) -> Result<Self, JobError> {
         Ok(Self {
-            files: files.collect::<Result<_, _>>()?,
+            files: TableFile::map(files, TextInput::open)?,
             inflation: Arc::default(),
         })
     }
@@ -86,7 +83,7 @@ impl TextInputs {
 
     /// Bytes of all files as they are, and of those that are compressed.
     fn bytes(&self) -> (u64, u64) {
-        let bytes = |file: &TextInput| (file.input.bytes, file.compression.is_some());
+        let bytes = |file: &TextInput| (file.file.input.bytes, file.compression.is_some());
         self.files
             .iter()
             .map(bytes)
@@ -132,7 +129,7 @@ impl TextInputs {
         if header.is_empty() {
             return Ok(());
         }
-        for file in self.files.iter().filter(|file| file.input.bytes > 0) {
+        for file in &self.files {
             let begin = file.beginning(header.len() + 1)?;
             let is_same = begin.starts_with(header)
                 && matches!(begin.get(header.len()), None | Some(b'\n' | b'\r'));
@@ -140,7 +137,7 @@ impl TextInputs {
                 return Err(usage_error(format!(
                     "input {}: its first line is not {:?}, that of the first input; sort files with \
                      the same columns in the same order",
-                    file.input.file.name().display(),
+                    file.file.name(),
                     String::from_utf8_lossy(header)
                 )));
             }
@@ -150,49 +147,52 @@ impl TextInputs {
 }
 
 impl TextInput {
-    fn open(input: Input) -> Result<Self, JobError> {
-        let mut beginning = Vec::with_capacity(BEGINNING_BYTES);
-        read_beginning(&input, BEGINNING_BYTES, &mut beginning)?;
+    fn open(file: &TableFile) -> Result<Self, JobError> {
+        let beginning = file.open().and_then(|opened| {
+            let bytes = opened.len().min(BEGINNING_BYTES as u64);
+            opened.read(0..bytes)
+        });
+        let beginning = beginning.map_err(|why| file.read_error(&why))?;
         let compression = Codec::of(&beginning).map(|codec| Compression {
             codec,
             window_bytes: codec.window_bytes(&beginning),
         });
-        Ok(Self { input, compression })
+        Ok(Self {
+            file: file.clone(),
+            compression,
+        })
     }
 
     /// The first `bytes` of its text.
     fn beginning(&self, bytes: usize) -> Result<Vec<u8>, JobError> {
-        let mut text = Vec::new();
-        let Some(compression) = self.compression else {
-            read_beginning(&self.input, bytes, &mut text)?;
-            return Ok(text);
+        let unreadable = |why: io::Error| self.file.read_error(&why);
+        let opened = self.file.open().map_err(unreadable)?;
+        let step = |at: u64, bytes: usize| {
+            let end = opened.len().min(at + bytes as u64);
+            opened.read(at.min(end)..end).map_err(unreadable)
         };
-        let path = self.input.file.name();
-        let damaged = |why: FormatError| usage_error(format!("input {}: {why}", path.display()));
-        let unreadable = |why: io::Error| JobError::file("read", &path, &why);
-        let mut file = File::open(&path).map_err(unreadable)?;
+        let Some(compression) = self.compression else {
+            return Ok(step(0, bytes)?.into());
+        };
+        let damaged = |why: FormatError| usage_error(format!("input {}: {why}", self.file.name()));
         let window = compression.window_bytes;
         let mut stream = Decompressor::new(compression.codec, window).map_err(damaged)?;
-        text.resize(bytes, 0);
-        let (mut known, mut step) = (0, vec![0; STEP_BYTES]);
+        let (mut text, mut known, mut at) = (vec![0; bytes], 0, 0);
         while known < bytes {
             match stream.read(&mut text[known..]).map_err(damaged)? {
                 Some(0) => break,
                 Some(read) => known += read,
-                None => match file.read(&mut step).map_err(unreadable)? {
-                    0 => stream.end(),
-                    read => stream.arrive(Bytes::copy_from_slice(&step[..read])),
-                },
+                None => {
+                    let bytes = step(at, STEP_BYTES)?;
+                    at += bytes.len() as u64;
+                    match bytes.is_empty() {
+                        true => stream.end(),
+                        false => stream.arrive(bytes),
+                    }
+                }
             }
         }
         text.truncate(known);
         Ok(text)
     }
-}
-
-fn read_beginning(input: &Input, bytes: usize, to: &mut Vec<u8>) -> Result<(), JobError> {
-    let path = input.file.name();
-    let read = File::open(&path).and_then(|file| file.take(bytes as u64).read_to_end(to));
-    read.map(|_| ())
-        .map_err(|why| JobError::file("read", &path, &why))
 }

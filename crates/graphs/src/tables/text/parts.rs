@@ -1,70 +1,66 @@
 //! Parts of text files that end anywhere, as parts of whole records: a record belongs to the part
 //! in which it begins.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::io;
+
+use tonnage_formats::ReadAt;
 
 use crate::error::{JobError, usage_error};
-use crate::inputs::Input;
+use crate::tables::input::table_file::TableFile;
 
 /// What is read at once to find the end of a record.
-const STEP_BYTES: usize = 64 << 10;
+const STEP_BYTES: u64 = 64 << 10;
 
 /// The records that begin in each input; those without any are left out.
 ///
 /// # Errors
 /// A part of a file whose records may have newlines in quotes, since only what is before it tells
 /// whether it begins within them; or what cannot be read.
-pub fn whole_records(inputs: Vec<Input>, quote: Option<u8>) -> Result<Vec<Input>, JobError> {
-    let mut whole: Vec<Input> = Vec::new();
-    for input in inputs {
+pub fn whole_records(files: &[TableFile], quote: Option<u8>) -> Result<Vec<TableFile>, JobError> {
+    let mut whole: Vec<TableFile> = Vec::new();
+    for file in files {
+        let input = &file.input;
         if input.bytes == input.file_bytes {
-            whole.push(input);
+            whole.push(file.clone());
             continue;
         }
-        let path = input.file.name();
         if quote.is_some() {
             return Err(usage_error(format!(
                 "input {}: a file with quotes cannot be divided",
-                path.display()
+                file.name()
             )));
         }
-        let find = |offset| record_at(&path, offset, input.file_bytes);
+        let find = |offset| {
+            let found = file
+                .open()
+                .and_then(|opened| record_at(opened.as_ref(), offset));
+            found.map_err(|why| file.read_error(&why))
+        };
         let begin = find(input.offset)?;
         let end = find(input.offset + input.bytes)?;
         if begin < end {
-            whole.push(Input {
-                offset: begin,
-                bytes: end - begin,
-                ..input
-            });
+            let mut part = file.clone();
+            (part.input.offset, part.input.bytes) = (begin, end - begin);
+            whole.push(part);
         }
     }
     Ok(whole)
 }
 
 /// Where the first record begins that begins at `offset` or behind it; the file's end if none does.
-fn record_at(path: &Path, offset: u64, file_bytes: u64) -> Result<u64, JobError> {
+fn record_at(file: &dyn ReadAt, offset: u64) -> io::Result<u64> {
+    let file_bytes = file.len();
     if offset == 0 || offset >= file_bytes {
         return Ok(offset.min(file_bytes));
     }
-    let find = || {
-        let file = File::open(path)?;
-        let mut bytes = vec![0; STEP_BYTES];
-        let mut at = offset - 1; // The byte before a record is a newline.
-        while at < file_bytes {
-            let most = STEP_BYTES.min((file_bytes - at) as usize);
-            let read = file.read_at(&mut bytes[..most], at)?;
-            if let Some(newline) = memchr::memchr(b'\n', &bytes[..read]) {
-                return Ok(at + newline as u64 + 1);
-            }
-            if read == 0 {
-                break; // It was cut off; who reads it tells that.
-            }
-            at += read as u64;
+    let mut at = offset - 1; // The byte before a record is a newline.
+    while at < file_bytes {
+        let end = file_bytes.min(at + STEP_BYTES);
+        let bytes = file.read(at..end)?;
+        if let Some(newline) = memchr::memchr(b'\n', &bytes) {
+            return Ok(at + newline as u64 + 1);
         }
-        Ok(file_bytes)
-    };
-    find().map_err(|why| JobError::file("read", path, &why))
+        at = end;
+    }
+    Ok(file_bytes)
 }

@@ -9,6 +9,7 @@ use tonnage_stages::extent::{Extent, FileRef, Piece};
 
 use crate::inputs::{Input, first_of_file};
 use crate::phases::workers;
+use crate::tables::input::table_file::TableFile;
 use crate::tables::text::inputs::{Inflation, TextInput, TextInputs};
 use crate::tables::text::stream::{CompressedFile, PIECE_BYTES, RecordStream, StreamError};
 
@@ -116,7 +117,11 @@ impl TextRecords {
         let window_bytes = longest_window(inputs, split_bytes);
         let (mut files, mut before) = (Vec::new(), 0);
         let (mut of_text, mut of_compressed) = (Vec::new(), Vec::new());
-        for (file, TextInput { input, compression }) in inputs.iter().enumerate() {
+        for (file, text) in inputs.iter().enumerate() {
+            let TextInput {
+                file: TableFile { input, .. },
+                compression,
+            } = text;
             let splits = splits_of(file, input, split_bytes);
             let (span, content) = match *compression {
                 None => {

@@ -61,8 +61,7 @@ pub fn open(
     files: &[TableFile],
     is_stable: bool,
 ) -> Result<Box<dyn TableFormat>, JobError> {
-    let inputs = files.iter().map(|file| file.input.clone()).collect();
-    let inputs = TextInputs::open(whole_records(inputs, config.quote)?)?;
+    let inputs = TextInputs::open(&whole_records(files, config.quote)?)?;
     inputs.check_headers(config.header.as_bytes())?;
     let dialect = Dialect {
         delimiter: config.delimiter,
