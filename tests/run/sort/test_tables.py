@@ -443,13 +443,3 @@ def test_what_fits_into_memory_does_not_go_to_scratch(
         _, got = sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"), memory)
     assert got.equals(table.sort_by("k"))
     assert (outcomes[0]["spilled_bytes"] == 0) == is_held
-
-
-@pytest.mark.parametrize("value", ["18446744073709551615", "-9223372036854775809", "9" * 40])
-def test_whole_numbers_that_would_be_equal_as_floats_are_refused(
-    value: str, tmp_path: Path
-) -> None:
-    source = tmp_path / "in.csv"
-    source.write_text(f"k,v\n1,2\n{value},3\n")
-    with pytest.raises(core.UsageError, match=f"column 'k' has {value}, which has more than 63"):
-        sorted_table(tmp_path, [source], TableOrder(by="k"))

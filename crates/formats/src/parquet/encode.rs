@@ -8,7 +8,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_cast::display::FormatOptions;
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
@@ -21,6 +23,11 @@ use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use super::sampling::{is_compressible, repeats};
 use crate::error::FormatError;
+
+const STRICT: CastOptions<'_> = CastOptions {
+    safe: false, // what does not fit is an error, not null
+    format_options: FormatOptions::new(),
+};
 
 /// How files are written.
 #[derive(Clone, Debug)]
@@ -42,6 +49,7 @@ impl Output {
         codec: Compression,
         order: &[(String, bool, bool)],
     ) -> Result<Self, FormatError> {
+        let schema = &with_units(schema);
         let parquet = ArrowSchemaConverter::new().convert(schema)?;
         let leaf = |name: &String| {
             let mut leaves = parquet.columns().iter();
@@ -80,6 +88,21 @@ impl Output {
     }
 }
 
+/// The schema with times of units that Parquet has: it has no seconds.
+fn with_units(schema: &SchemaRef) -> SchemaRef {
+    use DataType::{Time32, Timestamp};
+    let unit = |field: &FieldRef| {
+        let data_type = match field.data_type() {
+            Timestamp(TimeUnit::Second, zone) => Timestamp(TimeUnit::Millisecond, zone.clone()),
+            Time32(TimeUnit::Second) => Time32(TimeUnit::Millisecond),
+            _ => return Arc::clone(field),
+        };
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    };
+    let fields: Vec<FieldRef> = schema.fields().iter().map(unit).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
 /// Encodes one row group in memory.
 pub struct RowGroupEncoder {
     output: Arc<Output>,
@@ -111,7 +134,11 @@ impl RowGroupEncoder {
         }
         let mut columns = self.columns.iter_mut();
         for (field, array) in self.output.schema.fields().iter().zip(batch.columns()) {
-            for leaf in compute_leaves(field, array)? {
+            let array = match array.data_type() == field.data_type() {
+                true => Arc::clone(array),
+                false => cast_with_options(array, field.data_type(), &STRICT)?,
+            };
+            for leaf in compute_leaves(field, &array)? {
                 let column = columns.next().expect("a writer for each leaf");
                 column.write(&leaf)?;
             }

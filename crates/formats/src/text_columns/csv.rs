@@ -13,6 +13,7 @@ use super::column::{Column, Values};
 use super::{RecordPrinter, RecordReader};
 use crate::error::FormatError;
 use crate::text::{Dialect, Field as TextField};
+use crate::types::name_of;
 
 /// Reads records of CSV.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ pub(super) fn batch_of(columns: &mut [Column]) -> Result<RecordBatch, FormatErro
 }
 
 pub(super) fn no_values(field: &Field) -> String {
-    let (name, data_type) = (field.name(), field.data_type());
+    let (name, data_type) = (field.name(), name_of(field.data_type()));
     format!("the column {name:?} has the type {data_type}, which this format has no values of")
 }
 
@@ -132,7 +133,7 @@ pub(super) fn wrong_value(column: &Column, value: &[u8]) -> String {
     const SHOWN: usize = 80;
     let shown = String::from_utf8_lossy(&value[..value.len().min(SHOWN)]);
     let more = if value.len() > SHOWN { "..." } else { "" };
-    let data_type = column.field.data_type().to_string().to_lowercase();
+    let data_type = name_of(column.field.data_type());
     format!(
         "has {shown:?}{more} in column {:?}, which is no {data_type}; specify the column's type in \
          the schema, or correct it",
@@ -236,7 +237,7 @@ impl CsvPrinter {
         let mut header = Vec::new();
         for (place, field) in schema.fields().iter().enumerate() {
             if field.data_type().is_nested() || !has_text(field.data_type()) {
-                let (name, data_type) = (field.name(), field.data_type());
+                let (name, data_type) = (field.name(), name_of(field.data_type()));
                 return Err(format!(
                     "the column {name:?} has the type {data_type}, which CSV has no values of; leave it \
                      out, or choose another format"

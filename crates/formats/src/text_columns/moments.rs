@@ -1,7 +1,7 @@
 //! Dates, times, timestamps and durations as ISO 8601 has them.
 //!
-//! Years have four digits, or a sign and more. A fraction of a second has as many digits as it
-//! needs. Days are counted from 1970 by Hinnant's algorithms ("chrono-Compatible Low-Level Date
+//! Years have four digits, or a sign and more. A fraction of a second, if there is one, has as
+//! many digits as its unit. Days are counted from 1970 by Hinnant's algorithms ("chrono-Compatible Low-Level Date
 //! Algorithms").
 
 use std::io::Write as _;

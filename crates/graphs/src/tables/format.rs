@@ -14,6 +14,7 @@ use crate::tables::input::table_file::TableFile;
 use crate::tables::input::table_schema::WantedColumns;
 use crate::tables::table_format::TableFormat;
 use crate::tables::text::text_table::{self, TextConfig};
+use crate::tables::typed_text::input::{TypedText, TypedTextConfig};
 
 /// A format, and what the rows of its files are sorted by.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,6 +40,15 @@ pub enum FormatConfig {
     },
     /// Lines, or records of fields, which are kept as they are.
     Text(TextConfig),
+    /// Records of text as columns.
+    TypedText {
+        /// How they are read.
+        input: TypedTextConfig,
+        /// The format of the output.
+        output: OutputFormat,
+        /// The order.
+        order: Vec<ColumnOrder>,
+    },
 }
 
 /// Opens the input.
@@ -66,5 +76,13 @@ pub fn open(
             Ok(Box::new(table))
         }
         FormatConfig::Text(text) => text_table::open(text, files, is_stable),
+        FormatConfig::TypedText {
+            input,
+            output,
+            order,
+        } => {
+            let text = TypedText::open(input, files)?;
+            Ok(Box::new(ColumnTable::new(text, *output, order, is_stable)?))
+        }
     }
 }

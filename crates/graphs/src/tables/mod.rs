@@ -9,3 +9,4 @@ pub(crate) mod passes;
 mod table_format;
 pub mod table_sort;
 mod text;
+mod typed_text;

@@ -37,10 +37,20 @@ class TableOptions:
         Option("NAME:TYPE,...", "Types to read columns as; null where a file lacks them."),
     ] = None
     input_format: Annotated[
-        str, Option("FORMAT", "parquet, arrow, csv, tsv, lines, or auto (by the file name).")
+        str, Option("FORMAT", "parquet, arrow, csv, tsv, json, lines, or auto (by the file name).")
     ] = "auto"
     output_format: Annotated[
-        str | None, Option("FORMAT", "parquet or arrow. Default: that of the input.")
+        str | None,
+        Option("FORMAT", "parquet, arrow, csv, tsv or json. Default: that of the input."),
+    ] = None
+    delimiter: Annotated[
+        str | None, Option("CHARACTER", "Between fields of CSV. Default: a comma; of TSV a tab.")
+    ] = None
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="CSV has no names of columns; they are f0, f1, ...")
+    ] = False
+    encoding: Annotated[
+        str | None, Option("NAME", "Encoding of text that is read, like latin-1. Default: UTF-8.")
     ] = None
     file_size: Annotated[
         int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
@@ -55,6 +65,9 @@ class TableOptions:
             ("--schema", self.schema is not None),
             ("--input-format", self.input_format != "auto"),
             ("--output-format", self.output_format is not None),
+            ("--delimiter", self.delimiter is not None),
+            ("--no-header", self.no_header),
+            ("--encoding", self.encoding is not None),
             ("--file-size", self.file_size is not None),
         ):
             if given:
@@ -62,6 +75,7 @@ class TableOptions:
 
     def order(self) -> TableOrder:
         """The order, with the defaults of what was not given."""
+        from tonnage.run.sort.dialect import Dialect
         from tonnage.run.sort.tables import FILE_BYTES, TableOrder
 
         assert self.by is not None
@@ -75,4 +89,9 @@ class TableOptions:
             file_bytes=FILE_BYTES if self.file_size is None else self.file_size,
             format=self.input_format,
             output_format=self.output_format,
+            dialect=Dialect(
+                delimiter=self.delimiter,
+                has_header=not self.no_header,
+                encoding=self.encoding,
+            ),
         )

@@ -31,6 +31,7 @@ from tonnage.run.formats.lines import (
 )
 from tonnage.run.storage.sources import InputFile, Sources
 
+LONGEST_INTEGER = pa.decimal256(76, 0)
 VALUE = rb'(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+)?'
 LINE_OF_WHOLE_VALUES = re.compile(VALUE + rb"(?:," + VALUE + rb")*")
 """A line in which each quoted value ends."""
@@ -80,7 +81,7 @@ class Csv(LineChunks, LineSplits, OutputFormat):
             if given is None and self.encoding == UTF_8:
                 return _refuse_bytes(sources.cached(file, _schema))
             return beginning_schema(
-                file, sources, lambda text: _infer(self.to_utf8(text), given), self.FIRST_ROW
+                file, sources, lambda text: infer_columns(self.to_utf8(text), given), self.FIRST_ROW
             )
         except pa.ArrowInvalid as why:
             raise beginning_error(file, why) from why
@@ -114,7 +115,7 @@ def _header(file: InputFile, sources: Sources) -> bytes:
 
 
 def _schema(file: InputFile, sources: Sources) -> pa.Schema:
-    return beginning_schema(file, sources, lambda text: _infer(text, None), Csv.FIRST_ROW)
+    return beginning_schema(file, sources, infer_columns, Csv.FIRST_ROW)
 
 
 def _refuse_bytes(schema: pa.Schema) -> pa.Schema:
@@ -126,20 +127,42 @@ def _refuse_bytes(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _infer(text: bytes, given: pa.Schema | None) -> pa.Schema:
-    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
-    inferred = pcsv.read_csv(io.BytesIO(text), options).schema
+def infer_columns(
+    text: bytes,
+    given: pa.Schema | None = None,
+    *,
+    delimiter: str = ",",
+    names: list[str] | None = None,
+) -> pa.Schema:
+    """The columns of CSV, with types that hold the values of ``text`` exactly, or as given.
+
+    With ``names``, the text has no header, its values may have newlines, and only an empty field
+    without quotes is null; without, Arrow's words for null are null, too.
+
+    Raises:
+        ArrowInvalid: The text is not CSV.
+    """
+    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names)
+    parsing = pcsv.ParseOptions(delimiter=delimiter, newlines_in_values=names is not None)
+    nulls = None if names is None else [""]
+
+    def read(**types: Any) -> pa.Table:
+        convert = pcsv.ConvertOptions(
+            null_values=nulls, quoted_strings_can_be_null=names is None, **types
+        )
+        return pcsv.read_csv(io.BytesIO(text), options, parsing, convert)
+
+    inferred = read().schema
     floats = [each.name for each in inferred if each.type == pa.float64()]
     if floats and LONG_INTEGER.search(text):
-        convert = pcsv.ConvertOptions(
+        texts = read(
             column_types=dict.fromkeys(floats, pa.string()),
             include_columns=floats,
             strings_can_be_null=True,
         )
-        texts = pcsv.read_csv(io.BytesIO(text), options, convert_options=convert)
         for name in floats:
             values: list[Any] = texts[name].drop_null().to_pylist()
-            if kind := integer_type(values, pa.string()):
+            if kind := integer_type(values, pa.string() if names is None else LONGEST_INTEGER):
                 place = inferred.get_field_index(name)
                 inferred = inferred.set(place, pa.field(name, kind))
     if given is None:

@@ -57,7 +57,7 @@ class Json(LineChunks, LineSplits, OutputFormat):
             if self.encoding == UTF_8:
                 return sources.cached(file, _schema)
             return beginning_schema(
-                file, sources, lambda text: _infer(self.to_utf8(text)), self.FIRST_ROW
+                file, sources, lambda text: infer_fields(self.to_utf8(text)), self.FIRST_ROW
             )
         except pa.ArrowInvalid as why:
             raise beginning_error(file, why) from why
@@ -104,10 +104,15 @@ def _told_schema(file: InputFile, sources: Sources) -> pa.Schema:
 
 
 def _schema(file: InputFile, sources: Sources) -> pa.Schema:
-    return beginning_schema(file, sources, _infer, Json.FIRST_ROW)
+    return beginning_schema(file, sources, infer_fields, Json.FIRST_ROW)
 
 
-def _infer(text: bytes) -> pa.Schema:
+def infer_fields(text: bytes) -> pa.Schema:
+    """The fields of JSON lines, with types that hold the values of ``text`` exactly.
+
+    Raises:
+        ArrowInvalid: The text is no JSON, or a field has values of several types.
+    """
     inferred = _parse(text, None).schema
     floats = [each.name for each in inferred if each.type == pa.float64()]
     if floats and LONG_INTEGER.search(text):

@@ -1,7 +1,7 @@
 """The sort of tables on this machine, as ``crates/graphs/src/tables/table_sort.rs`` runs it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ from tonnage.base import core
 from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.formats.compression import codec_of, without_suffix
-from tonnage.run.sort import text
+from tonnage.run.sort import text, typed_text
+from tonnage.run.sort.csv_beginning import CsvBeginning
+from tonnage.run.sort.dialect import DELIMITERS, Dialect
 from tonnage.run.sort.order import parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
 from tonnage.run.sort.table_input import TableInput, find_tables
@@ -22,13 +24,15 @@ FORMATS = {
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
     "csv": (".csv",),
     "tsv": (".tsv",),
+    "json": (".json", ".jsonl", ".ndjson"),
     "lines": (".txt", ".log"),
 }
 """Formats, and how names of their files end."""
 FILE_BYTES = 1 << 30
 """Bytes of rows in a file of the output, by default."""
 COLUMN_FORMATS = ("parquet", "arrow")
-"""Formats of columns, each of which can be written as the other."""
+OUTPUT_FORMATS = (*COLUMN_FORMATS, "csv", "tsv", "json")
+"""Formats that columns can be written in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +46,8 @@ class TableOrder:
     order; all by default. Those in ``schema``, as ``user:int64,ts:timestamp[ms]``, are read as
     these types, and null where a file lacks them. A file of the output has about ``file_bytes``
     bytes of rows at most. ``format`` is one of `FORMATS`, or inferred from the name of the first
-    file; ``output_format`` one of `COLUMN_FORMATS`, or that of the input.
+    file; ``output_format`` one of `OUTPUT_FORMATS`, or that of the input. ``dialect`` is how text
+    is written.
     """
 
     by: str
@@ -54,6 +59,7 @@ class TableOrder:
     file_bytes: int = FILE_BYTES
     format: str = AUTO
     output_format: str | None = None
+    dialect: Dialect = field(default_factory=Dialect)
 
 
 def sort_table(
@@ -135,37 +141,58 @@ def _format(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
         )
-    output_format = order.output_format
-    if output_format not in (None, *COLUMN_FORMATS):
+    output = order.output_format or name
+    if order.output_format not in (None, *OUTPUT_FORMATS):
         raise core.UsageError(
-            f"{output_format} is not one of {', '.join(COLUMN_FORMATS)}", setting="output_format"
+            f"{order.output_format} is not one of {', '.join(OUTPUT_FORMATS)}",
+            setting="output_format",
         )
+    _refuse_dialect(name, output, order.dialect)
     schema = None if order.schema is None else parse_schema(order.schema)
     if name in COLUMN_FORMATS:
         return {
             "columns": {
                 "input": name,
-                "output": output_format or name,
+                "output": typed_text.output_config(output, order.dialect),
                 "order": [each.to_json() for each in columns],
                 "columns": None if order.columns is None else list(order.columns),
                 "schema": None if schema is None else schema_message(schema),
             }
         }
-    if order.columns is not None:
-        raise core.UsageError(
-            "text keeps all of its columns; use Parquet or Arrow", setting="columns"
-        )
-    if schema is not None:
-        raise core.UsageError(f"{name} stays as it is; leave it out", setting="schema")
-    if output_format is not None:
-        raise core.UsageError(f"{name} stays as it is; leave it out", setting="output_format")
     inputs.refuse_folders("text")
     # It refuses what the core would take for text.
     files, sources = [each.file for each in inputs.files], inputs.sources
     sources.map_parallel(files, lambda file: codec_of(file, sources))
+    is_changed = output != name or order.columns is not None or schema is not None
     if name == "lines":
+        if is_changed:
+            raise core.UsageError("lines have no columns; they stay as they are")
         return text.lines(columns)
-    return text.delimited(inputs.first, sources, name, columns)
+    what: dict[str, Any] = {
+        "columns": order.columns,
+        "given": schema,
+        "output": output,
+        "dialect": order.dialect,
+    }
+    if name == "json":
+        return typed_text.json_columns(inputs, columns, **what)
+    beginning = CsvBeginning.read(inputs, name, order.dialect)
+    is_changed = is_changed or order.dialect.upper_half() is not None
+    as_it_is = None if is_changed else text.delimited(beginning, name, columns)
+    return as_it_is or typed_text.csv_columns(beginning, columns, **what)
+
+
+def _refuse_dialect(name: str, output: str, dialect: Dialect) -> None:
+    """Refuse a dialect of what has none."""
+    if {name, output}.isdisjoint(DELIMITERS):
+        for setting, given in (
+            ("delimiter", dialect.delimiter is not None),
+            ("header", not dialect.has_header),
+        ):
+            if given:
+                raise core.UsageError(f"{name} has none; leave it out", setting=setting)
+    if dialect.encoding is not None and name not in (*DELIMITERS, "json"):
+        raise core.UsageError(f"{name} has its own; leave it out", setting="encoding")
 
 
 def _by_suffix(file: InputFile) -> str:

@@ -37,6 +37,11 @@ pub trait ColumnInput {
     /// About how many bytes all rows have.
     fn rows_bytes(&self, sample: &RowSample) -> u64;
 
+    /// How many of these bytes, which sampling told, there are at least.
+    fn least_bytes(&self, rows_bytes: u64) -> u64 {
+        rows_bytes
+    }
+
     /// How many rows there are, if the files tell.
     fn rows(&self) -> Option<u64>;
 }
@@ -85,6 +90,10 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
 
     fn rows_bytes(&self, sample: &RowSample) -> u64 {
         self.input.rows_bytes(sample)
+    }
+
+    fn least_bytes(&self, rows_bytes: u64) -> u64 {
+        self.input.least_bytes(rows_bytes)
     }
 
     fn rows(&self) -> Option<u64> {

@@ -6,3 +6,4 @@ pub mod column_rows;
 pub mod column_table;
 pub mod output;
 pub mod parquet_files;
+mod printed_files;

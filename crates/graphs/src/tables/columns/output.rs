@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::parquet::basic::Compression;
 use serde::Deserialize;
 use tonnage_formats::parquet::Output;
+use tonnage_formats::text_columns::{CsvPrinter, JsonPrinter, RecordPrinter};
 use tonnage_formats::{FormatError, arrow_ipc, parquet};
 use tonnage_stages::work::RowEncoding;
 use tonnage_tables::{ColumnOrder, RowLayout};
@@ -12,6 +13,7 @@ use tonnage_tables::{ColumnOrder, RowLayout};
 use crate::error::{JobError, setting_error};
 use crate::tables::columns::arrow_files::ArrowFiles;
 use crate::tables::columns::parquet_files::ParquetFiles;
+use crate::tables::columns::printed_files::PrintedFiles;
 
 /// A format that columns are written in.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -21,6 +23,15 @@ pub enum OutputFormat {
     Parquet,
     /// Arrow IPC.
     Arrow,
+    /// CSV.
+    Csv {
+        /// The byte between fields.
+        delimiter: u8,
+        /// Whether files begin with the columns' names.
+        header: bool,
+    },
+    /// JSON lines.
+    Json,
 }
 
 /// Writes the columns of a layout.
@@ -32,6 +43,7 @@ pub struct ColumnOutput {
 enum Format {
     Parquet(Arc<Output>),
     Arrow,
+    Text(Arc<dyn RecordPrinter>, &'static str),
 }
 
 impl ColumnOutput {
@@ -45,6 +57,7 @@ impl ColumnOutput {
         order: &[ColumnOrder],
     ) -> Result<Self, JobError> {
         let schema = layout.schema();
+        let refuse = |why: String| setting_error("output_format", why);
         let format = match format {
             OutputFormat::Parquet => {
                 let sorting: Vec<(String, bool, bool)> = order
@@ -56,6 +69,15 @@ impl ColumnOutput {
                 Format::Parquet(Arc::new(output))
             }
             OutputFormat::Arrow => Format::Arrow,
+            OutputFormat::Csv { delimiter, header } => {
+                let suffix = if delimiter == b'\t' { ".tsv" } else { ".csv" };
+                let printer = CsvPrinter::new(schema, delimiter, header).map_err(refuse)?;
+                Format::Text(Arc::new(printer), suffix)
+            }
+            OutputFormat::Json => {
+                let printer = JsonPrinter::new(schema).map_err(refuse)?;
+                Format::Text(Arc::new(printer), ".jsonl")
+            }
         };
         Ok(Self {
             layout: Arc::clone(layout),
@@ -76,6 +98,11 @@ impl ColumnOutput {
                 layout,
                 group_bytes,
             }),
+            Format::Text(printer, _) => Arc::new(PrintedFiles {
+                printer: Arc::clone(printer),
+                layout,
+                group_bytes,
+            }),
         }
     }
 
@@ -84,6 +111,7 @@ impl ColumnOutput {
         match self.format {
             Format::Parquet(_) => ".parquet",
             Format::Arrow => ".arrow",
+            Format::Text(_, suffix) => suffix,
         }
     }
 
@@ -100,6 +128,7 @@ impl ColumnOutput {
                 file.finish()?;
                 Ok(std::mem::take(file.inner_mut()))
             }
+            Format::Text(printer, _) => Ok(printer.beginning()),
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::tables::input::table_file::TableFile;
 
 /// Bytes of a file that are read at once to find its first line.
 const STEP_BYTES: usize = 64 << 10;
+/// What a file in UTF-8 may begin with.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Files of text.
 #[derive(Clone, Debug)]
@@ -107,16 +109,16 @@ impl TextInputs {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Whether how much text there is can only be guessed.
+    /// How many of these bytes, which sampling told, there are at least: of compressed text it can
+    /// only guess.
     #[must_use]
-    pub fn has_compressed(&self) -> bool {
-        self.files.iter().any(|file| file.compression.is_some())
-    }
-
-    /// Bytes of all files.
-    #[must_use]
-    pub fn file_bytes(&self) -> u64 {
-        self.bytes().0
+    pub fn least_bytes(&self, rows_bytes: u64) -> u64 {
+        let (all, packed) = self.bytes();
+        if packed > 0 {
+            rows_bytes.min(all)
+        } else {
+            rows_bytes
+        }
     }
 
     /// Refuses files that do not begin with the header: with other columns, or in another order,
@@ -130,7 +132,8 @@ impl TextInputs {
             return Ok(());
         }
         for file in &self.files {
-            let begin = file.beginning(header.len() + 1)?;
+            let begin = file.beginning(BYTE_ORDER_MARK.len() + header.len() + 1)?;
+            let begin = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&begin);
             let is_same = begin.starts_with(header)
                 && matches!(begin.get(header.len()), None | Some(b'\n' | b'\r'));
             if !begin.is_empty() && !is_same {

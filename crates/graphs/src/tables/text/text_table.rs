@@ -126,10 +126,7 @@ impl TableFormat for TextTable {
     }
 
     fn least_bytes(&self, rows_bytes: u64) -> u64 {
-        match self.inputs.has_compressed() {
-            true => rows_bytes.min(self.inputs.file_bytes()),
-            false => rows_bytes,
-        }
+        self.inputs.least_bytes(rows_bytes)
     }
 
     fn rows(&self) -> Option<u64> {

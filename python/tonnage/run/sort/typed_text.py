@@ -1,0 +1,165 @@
+"""Text as columns: CSV and JSON lines, decoded by a schema.
+
+The types of columns are inferred by PyArrow from the first MiB of the first file; those in a schema
+that is given go before. Where text becomes CSV again, columns that are no keys stay text, so that
+their values are written as they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tonnage.base import core
+from tonnage.run.formats import compression
+from tonnage.run.sort.csv_beginning import BEGINNING_BYTES, CsvBeginning
+from tonnage.run.sort.dialect import DELIMITERS, Dialect
+from tonnage.run.sort.order import ColumnOrder
+from tonnage.run.sort.schema import schema_message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tonnage.run.sort.table_input import TableInput
+
+JSON = "json"
+
+
+def output_config(name: str, dialect: Dialect) -> str | dict[str, Any]:
+    """A format of columns or text, as the core writes it."""
+    if name not in DELIMITERS:
+        return name
+    delimiter = dialect.delimiter_of(name)
+    return {"csv": {"delimiter": ord(delimiter), "header": dialect.has_header}}
+
+
+def csv_columns(
+    beginning: CsvBeginning,
+    order: Sequence[ColumnOrder],
+    *,
+    columns: Sequence[str] | None,
+    given: pa.Schema | None,
+    output: str,
+    dialect: Dialect,
+) -> dict[str, Any]:
+    """CSV as columns, which become ``output``, the name of a format.
+
+    Raises:
+        UsageError: There is no such column.
+    """
+    import pyarrow as pa
+
+    keys = {column.name for column in order}
+    for name in [*(columns or []), *keys]:
+        beginning.place(name, "by" if name in keys else "columns")
+    for name in given.names if given is not None else []:
+        beginning.place(name, "schema")
+    _refuse_twice(columns)
+    schema = beginning.schema()
+    if output in DELIMITERS:
+        texts = [pa.field(each.name, pa.string()) for each in schema]
+        schema = pa.schema(
+            [each if each.name in keys else texts[place] for place, each in enumerate(schema)]
+        )
+    records = {"csv": {"delimiter": ord(beginning.delimiter), "header": list(beginning.header)}}
+    return _config(records, _with(given, schema), order, columns, output, dialect)
+
+
+def json_columns(
+    inputs: TableInput,
+    order: Sequence[ColumnOrder],
+    *,
+    columns: Sequence[str] | None,
+    given: pa.Schema | None,
+    output: str,
+    dialect: Dialect,
+) -> dict[str, Any]:
+    """JSON lines as columns, which become ``output``, the name of a format.
+
+    Raises:
+        UsageError: The file is no JSON, or there is no such column.
+    """
+    _refuse_twice(columns)
+    schema = _json_schema(inputs, given, dialect)
+    keys = {column.name for column in order}
+    if output in (JSON, *DELIMITERS):
+        schema = _without_moments(schema, {*keys, *(given.names if given is not None else [])})
+    for name in [*(columns or []), *keys]:
+        if name not in schema.names:
+            raise core.UsageError(
+                f"there is no column {name!r}; the columns are {', '.join(schema.names)}",
+                setting="by" if name in keys else "columns",
+            )
+    return _config(JSON, schema, order, columns, output, dialect)
+
+
+def _refuse_twice(columns: Sequence[str] | None) -> None:
+    twice = next((each for each in columns or [] if (columns or []).count(each) > 1), None)
+    if twice is not None:
+        raise core.UsageError(f"the column {twice!r} is named twice", setting="columns")
+
+
+def _json_schema(inputs: TableInput, given: pa.Schema | None, dialect: Dialect) -> pa.Schema:
+    import pyarrow as pa
+
+    from tonnage.run.formats.json import infer_fields
+
+    raw = compression.beginning(inputs.first, inputs.sources, BEGINNING_BYTES)
+    text = dialect.to_utf8(raw if len(raw) < BEGINNING_BYTES else raw[: raw.rfind(b"\n") + 1])
+    try:
+        inferred = infer_fields(text)
+    except pa.ArrowInvalid as why:
+        if given is None:
+            raise core.UsageError(f"input {inputs.first.name}: {why}; specify a schema") from why
+        return given
+    if given is None or {*inferred.names} <= {*given.names}:
+        return inferred if given is None else given
+    missing = [each for each in given if each.name not in inferred.names]
+    return _with(given, pa.schema([*inferred, *missing]))
+
+
+def _with(given: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
+    """The schema with the types that are given."""
+    import pyarrow as pa
+
+    if given is None:
+        return schema
+    return pa.schema(
+        [given.field(each.name) if each.name in given.names else each for each in schema]
+    )
+
+
+def _without_moments(schema: pa.Schema, but: Collection[str]) -> pa.Schema:
+    """The schema with timestamps, which were inferred of strings, as strings: written as read."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field(each.name, pa.string())
+            if pa.types.is_timestamp(each.type) and each.name not in but
+            else each
+            for each in schema
+        ]
+    )
+
+
+def _config(
+    records: str | dict[str, Any],
+    schema: pa.Schema,
+    order: Sequence[ColumnOrder],
+    columns: Sequence[str] | None,
+    output: str,
+    dialect: Dialect,
+) -> dict[str, Any]:
+    return {
+        "typed_text": {
+            "input": {
+                "records": records,
+                "schema": schema_message(schema),
+                "columns": None if columns is None else list(columns),
+                "upper_half": dialect.upper_half(),
+            },
+            "output": output_config(output, dialect),
+            "order": [each.to_json() for each in order],
+        }
+    }
