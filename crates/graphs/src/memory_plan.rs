@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_stages::extent::{ALIGNMENT, aligned};
+use tonnage_stages::extent::{ALIGNMENT, Piece, aligned};
 use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 
 use crate::error::{JobError, setting_error};
@@ -36,6 +36,10 @@ pub(crate) const SHORT_PART_BYTES: usize = 16 << 20;
 /// Blocks of partitions. Longer ones hold back more data at the end of pass one; shorter ones cost
 /// seeks. Partitions grow before blocks shrink below the second size; the third is the minimum.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
+/// What is remembered of a block in scratch: its place while pass one runs, a `Piece` then.
+pub(crate) const INDEX_BYTES: usize = size_of::<Piece>();
+/// Most attempts to find memory for the index: blocks become shorter, and so more, with less.
+const INDEX_ROUNDS: usize = 12;
 /// The smallest partition worth a file.
 const PARTITION_BYTES: u64 = 1 << 20;
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
@@ -54,8 +58,10 @@ const EIGHTH: usize = 8;
 /// Sizes and numbers for both passes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// Memory for each pass.
+    /// Memory for each pass, without the index.
     pub memory_bytes: usize,
+    /// Memory for the index of blocks in scratch.
+    pub index_bytes: usize,
     /// Threads for partitioning and for sorting.
     pub workers: usize,
     /// Extents of input files.
@@ -117,6 +123,77 @@ impl Plan {
     /// # Errors
     /// When the memory is too small for any division, with the size that suffices.
     pub fn new(shape: &Shape, disk: &Disk) -> Result<Self, JobError> {
+        // Longer blocks have a shorter index, but partitions are fewer. Where partitions cannot fit
+        // at any length, and so are partitioned again, the longest blocks are best.
+        let [longest, .., shortest] = BLOCK_BYTES;
+        let lengths = std::iter::successors(Some(shortest), |last| Some(2 * last));
+        let lengths: Vec<usize> = lengths.take_while(|&length| length <= longest).collect();
+        let found = |shape: &Shape| {
+            let plan = |&shortest: &usize| Self::with_index(shape, disk, shortest);
+            let mut fitting = lengths
+                .iter()
+                .filter_map(plan)
+                .filter(|plan| plan.fits(shape));
+            fitting.next().or_else(|| plan(&longest))
+        };
+        if let Some(plan) = found(shape) {
+            return Ok(plan);
+        }
+        Self::divide(shape, disk, shortest)?;
+        // Without the index it would be enough.
+        let more = |memory_bytes: &usize| Shape {
+            memory_bytes: *memory_bytes,
+            ..*shape
+        };
+        let mut larger = std::iter::successors(Some(shape.memory_bytes), |last| {
+            last.checked_add(shape.memory_bytes / 4)
+        });
+        let enough = larger.find(|memory| found(&more(memory)).is_some());
+        Err(setting_error(
+            "memory",
+            format!(
+                "{} bytes are not enough for the index of {} bytes in blocks; use at least {}MiB",
+                shape.memory_bytes,
+                shape.bytes,
+                enough.unwrap_or(usize::MAX).div_ceil(1 << 20)
+            ),
+        ))
+    }
+
+    /// A division that leaves memory for the index of its blocks.
+    fn with_index(shape: &Shape, disk: &Disk, shortest_block: usize) -> Option<Self> {
+        let mut index_bytes = 0;
+        for _ in 0..INDEX_ROUNDS {
+            let rest = Shape {
+                memory_bytes: shape.memory_bytes.checked_sub(index_bytes)?,
+                ..*shape
+            };
+            let plan = Self::divide(&rest, disk, shortest_block).ok()?;
+            let needed = plan.index_for(shape.bytes, shape.endpoints);
+            if needed <= index_bytes {
+                return Some(Self {
+                    index_bytes,
+                    ..plan
+                });
+            }
+            index_bytes = needed.next_multiple_of(ALIGNMENT);
+        }
+        None
+    }
+
+    /// Whether partitions fit into memory on average.
+    fn fits(&self, shape: &Shape) -> bool {
+        shape.bytes / self.partitions as u64 <= self.slot_bytes as u64
+    }
+
+    /// Memory for the index of so many bytes: blocks are full, but two of each worker and partition.
+    fn index_for(&self, bytes: u64, endpoints: usize) -> usize {
+        let full = usize::try_from(bytes / self.block_bytes as u64).unwrap_or(usize::MAX);
+        let short = 2 * self.workers * endpoints * self.partitions;
+        full.saturating_add(short).saturating_mul(INDEX_BYTES)
+    }
+
+    fn divide(shape: &Shape, disk: &Disk, shortest_block: usize) -> Result<Self, JobError> {
         let Shape {
             bytes,
             record_bytes,
@@ -204,8 +281,10 @@ impl Plan {
         let even = slots as f64 * bytes as f64 * (opened * BLOCK_BYTES[0]) as f64;
         let even = (even.sqrt() / slots as f64) as u64;
         let wanted = bytes.div_ceil(even.max(PARTITION_BYTES).min(fits));
-        let needed = bytes.div_ceil(fits).min(most(BLOCK_BYTES[2]));
-        let partitions = wanted.min(most(BLOCK_BYTES[1]).max(needed)).max(1) as usize;
+        let needed = bytes.div_ceil(fits).min(most(shortest_block));
+        let partitions = wanted
+            .min(most(BLOCK_BYTES[1].max(shortest_block)).max(needed))
+            .max(1) as usize;
         let block_bytes = (open / (opened * partitions) / ALIGNMENT * ALIGNMENT)
             .min(longest(scratches))
             .clamp(least, BLOCK_BYTES[0].max(least));
@@ -232,6 +311,7 @@ impl Plan {
         }
         Ok(Self {
             memory_bytes,
+            index_bytes: 0,
             workers,
             extent_bytes,
             extent_buffers,
@@ -295,6 +375,8 @@ mod tests {
                 let open = plan.workers * endpoints * plan.partitions + on_their_way;
                 let combined =
                     plan.workers * endpoints * plan.partitions * combiner_memory(record_bytes);
+                prop_assert!(plan.memory_bytes + plan.index_bytes <= memory_bytes);
+                let memory_bytes = plan.memory_bytes;
                 prop_assert!(reading + open * plan.block_bytes + combined <= memory_bytes);
                 let entries = plan.workers * (plan.slot_bytes / record_bytes) * ENTRY_BYTES
                     + plan.workers * stride_memory(record_bytes);
@@ -327,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn the_usual_sizes_have_a_plan(gigabytes in 0_u64..10_000, workers in 1_usize..32) {
+        fn the_usual_sizes_have_a_plan(gigabytes in 0_u64..1_000, workers in 1_usize..32) {
             let shape = Shape {
                 bytes: gigabytes * 1_000_000_000,
                 record_bytes: 100,
@@ -370,9 +452,9 @@ mod tests {
     fn requests_are_as_long_as_memory_allows() {
         let large = 1 << 40;
         assert_eq!(request_mib(&of_objects(large, 64 << 30, 16)), [15.9, 64.0]);
-        assert_eq!(request_mib(&of_objects(large, 8 << 30, 4)), [15.9, 51.2]);
-        assert_eq!(request_mib(&of_objects(large, 1 << 30, 1)), [7.0, 7.5]);
-        assert_eq!(request_mib(&of_objects(large, 768 << 20, 2)), [5.0, 5.3]);
+        assert_eq!(request_mib(&of_objects(large, 8 << 30, 4)), [15.9, 50.7]);
+        assert_eq!(request_mib(&of_objects(large, 1 << 30, 1)), [6.5, 6.9]);
+        assert_eq!(request_mib(&of_objects(large, 768 << 20, 2)), [4.5, 5.0]);
     }
 
     #[test]
@@ -394,6 +476,26 @@ mod tests {
         let mut shape = of_objects(1 << 40, 64 << 30, 16);
         (shape.downloads, shape.uploads, shape.devices) = (false, false, (1, 1, 1));
         assert_eq!(request_mib(&shape), [3.9, 1.0]);
+    }
+
+    #[test]
+    fn the_index_of_blocks_is_within_memory() {
+        let plan = |gigabytes: u64, memory_bytes| {
+            let mut shape = of_objects(gigabytes << 30, memory_bytes, 2);
+            (shape.downloads, shape.uploads, shape.devices) = (false, false, (1, 1, 1));
+            Plan::new(&shape, &Disk::default())
+        };
+        let fits =
+            |plan: &Plan, bytes: u64| bytes / plan.partitions as u64 <= plan.slot_bytes as u64;
+        let large = plan(1000, 4 << 30).expect("a plan");
+        assert!(large.index_bytes >= (1000 << 30) / large.block_bytes * INDEX_BYTES);
+        assert!(fits(&large, 1000 << 30), "{large:?}");
+        // Too much for two passes: few long blocks.
+        let again = plan(1000, 1 << 30).expect("a plan");
+        assert_eq!(again.block_bytes, BLOCK_BYTES[0]);
+        assert!(!fits(&again, 1000 << 30));
+        let refused = plan(100_000, 1 << 30).expect_err("refused").to_string();
+        assert!(refused.contains("index"), "{refused}");
     }
 
     #[test]

@@ -65,10 +65,10 @@ def planned(
 
 
 def core_plan(memory_bytes: int, threads: int, **more: object) -> dict[str, Any]:
-    """How the core divides the memory of a sort of a terabyte a node, as the engine has it."""
+    """How the core divides the memory of a sort of 0.1 TB a node, as the engine has it."""
     requests = usual_requests(threads)
     shape = {
-        "bytes": TB,
+        "bytes": TB // 10,
         "record_bytes": 100,
         "memory_bytes": memory_bytes,
         "workers": threads,

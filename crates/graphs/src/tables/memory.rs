@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use crate::error::{JobError, setting_error};
-use crate::memory_plan::buffers_of_receive;
+use crate::memory_plan::{INDEX_BYTES, buffers_of_receive};
 
 const ALIGNMENT: usize = 4096;
 /// Blocks: as long as a device likes, and the shortest.
@@ -26,6 +26,8 @@ const GROUP_BYTES: usize = 64 << 20;
 /// Partitions are planned no longer, where memory allows so many: their entries fit into a
 /// second-level cache, and memory that is not touched costs nothing.
 const PARTITION_BYTES: u64 = 24 << 20;
+/// Most attempts to find memory for the index: with less, blocks become shorter, and so more.
+const INDEX_ROUNDS: usize = 12;
 /// Entries and their copy.
 const ENTRY_BYTES: usize = 16;
 
@@ -81,8 +83,10 @@ pub fn splits(memory_bytes: usize, workers: usize, downloads: usize) -> (usize, 
 /// Sizes and numbers for both passes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TablePlan {
-    /// Memory for each pass.
+    /// Memory for each pass, without the index.
     pub memory_bytes: usize,
+    /// Memory for the index of blocks.
+    pub index_bytes: usize,
     /// Threads.
     pub workers: usize,
     /// The longest split.
@@ -117,6 +121,33 @@ impl TablePlan {
     /// # Errors
     /// When it is too small.
     pub fn new(shape: &TableShape) -> Result<Self, JobError> {
+        let mut index_bytes = 0;
+        for _ in 0..INDEX_ROUNDS {
+            let plan = Self::divide(&TableShape {
+                memory_bytes: shape.memory_bytes.saturating_sub(index_bytes),
+                ..*shape
+            })?;
+            // Two blocks of each worker and partition are short.
+            let full = shape.rows_bytes / plan.block_bytes as u64;
+            let full = usize::try_from(full).unwrap_or(usize::MAX);
+            let blocks = full.saturating_add(2 * plan.workers * plan.partitions);
+            let needed = blocks.saturating_mul(INDEX_BYTES);
+            if needed <= index_bytes {
+                return Ok(Self {
+                    index_bytes,
+                    ..plan
+                });
+            }
+            index_bytes = needed.next_multiple_of(ALIGNMENT);
+        }
+        let why = format!(
+            "{} bytes are not enough for the index of {} bytes in blocks; use more",
+            shape.memory_bytes, shape.rows_bytes
+        );
+        Err(setting_error("memory", why))
+    }
+
+    fn divide(shape: &TableShape) -> Result<Self, JobError> {
         let TableShape {
             rows_bytes,
             row_bytes,
@@ -193,6 +224,7 @@ impl TablePlan {
         let blocks_bytes = if room >= wanted { wanted } else { 0 };
         Ok(Self {
             memory_bytes,
+            index_bytes: 0,
             workers,
             split_bytes: split_span,
             split_buffers,

@@ -256,7 +256,7 @@ impl TableSort<'_> {
             let blocks = HeldBlocks::new(plan.blocks_bytes, plan.block_bytes, moving);
             scratch = scratch.holding(blocks.map_err(no_memory)?);
         }
-        self.passes.memory = phases::memory(self.config.memory_bytes - plan.blocks_bytes)?;
+        self.passes.memory = phases::memory(plan.memory_bytes - plan.blocks_bytes)?;
         let scratch = Arc::new(scratch);
         let ranges = match cutoff {
             Some(cutoff) => cutoff.ranges(sample, plan.partitions),

@@ -24,6 +24,8 @@ REQUESTS, THREAD_REQUESTS, MOST_REQUESTS = 16, 4, 1024
 thread, and at most."""
 SPLIT_BYTES = 256 << 20
 """The longest split of an input on a cluster (`run.two_pass.sizing`), which is read in ranges."""
+ENOUGH_BYTES = 1 << 30
+"""With so much for each request of a node, requests are as long as they get."""
 UPLOAD_REQUESTS = 2.5
 """Puts of an object besides its whole parts: one begins and one completes the upload, and the last
 part is half as long as the others on average."""
@@ -63,7 +65,7 @@ def concurrent_requests(threads: int) -> int:
 def _request_sizes(memory_bytes: int, threads: int, devices: int) -> RequestSizes | None:
     requests = concurrent_requests(threads)
     shape = {
-        "bytes": LARGEST,
+        "bytes": requests * ENOUGH_BYTES,
         "record_bytes": 100,
         "memory_bytes": memory_bytes // MEMORY_SHARE,
         "workers": threads,
