@@ -1,6 +1,5 @@
 """Compressed text: which codec a file has, and the beginning of its text."""
 
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -8,9 +7,8 @@ import pyarrow as pa
 from tonnage.base import core
 from tonnage.run.formats.lines import COMPRESSED
 from tonnage.run.storage.sources import InputFile, Sources
+from tonnage.run.storage.suffixes import SUFFIXES
 
-SUFFIXES = {"gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2"}
-"""Codecs of text, and how names of files compressed with them end."""
 _ARROW_NAMES: dict[str, Literal["gzip", "zstd", "bz2"]] = {
     "gzip": "gzip",
     "zstd": "zstd",
@@ -18,11 +16,6 @@ _ARROW_NAMES: dict[str, Literal["gzip", "zstd", "bz2"]] = {
 }
 _MAGIC_BYTES = 16
 _STEP_BYTES = 64 << 10
-
-
-def without_suffix(file: Path) -> Path:
-    """The name without the suffix of a codec: ``a.csv`` of ``a.csv.gz``."""
-    return file.with_suffix("") if file.suffix.lower() in SUFFIXES.values() else file
 
 
 def codec_of(file: InputFile, sources: Sources) -> str | None:

@@ -2,6 +2,7 @@
 
 import codecs
 from dataclasses import dataclass
+from typing import Any
 
 from tonnage.base import core
 
@@ -41,6 +42,17 @@ class Dialect:
                 setting="delimiter",
             )
         return delimiter
+
+    def output_config(self, name: str) -> str | dict[str, Any]:
+        """A format of columns or text, as the core writes it.
+
+        Raises:
+            UsageError: The delimiter is none.
+        """
+        if name not in DELIMITERS:
+            return name
+        delimiter = self.delimiter_of(name)
+        return {"csv": {"delimiter": ord(delimiter), "header": self.has_header}}
 
     def upper_half(self) -> str | None:
         """The characters of the bytes from 128 on; None for UTF-8.

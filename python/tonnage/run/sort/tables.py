@@ -8,15 +8,13 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
-from tonnage.run.formats.compression import codec_of, without_suffix
-from tonnage.run.sort import text, typed_text
-from tonnage.run.sort.csv_beginning import CsvBeginning
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
 from tonnage.run.sort.order import parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
 from tonnage.run.sort.table_input import TableInput, find_tables
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import InputFile
+from tonnage.run.storage.suffixes import without_suffix
 
 AUTO = "auto"
 FORMATS = {
@@ -153,33 +151,23 @@ def _format(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
         return {
             "columns": {
                 "input": name,
-                "output": typed_text.output_config(output, order.dialect),
+                "output": order.dialect.output_config(output),
                 "order": [each.to_json() for each in columns],
                 "columns": None if order.columns is None else list(order.columns),
                 "schema": None if schema is None else schema_message(schema),
             }
         }
-    inputs.refuse_folders("text")
-    # It refuses what the core would take for text.
-    files, sources = [each.file for each in inputs.files], inputs.sources
-    sources.map_parallel(files, lambda file: codec_of(file, sources))
-    is_changed = output != name or order.columns is not None or schema is not None
-    if name == "lines":
-        if is_changed:
-            raise core.UsageError("lines have no columns; they stay as they are")
-        return text.lines(columns)
-    what: dict[str, Any] = {
-        "columns": order.columns,
-        "given": schema,
-        "output": output,
-        "dialect": order.dialect,
-    }
-    if name == "json":
-        return typed_text.json_columns(inputs, columns, **what)
-    beginning = CsvBeginning.read(inputs, name, order.dialect)
-    is_changed = is_changed or order.dialect.upper_half() is not None
-    as_it_is = None if is_changed else text.delimited(beginning, name, columns)
-    return as_it_is or typed_text.csv_columns(beginning, columns, **what)
+    from tonnage.run.sort.text_config import text_config  # With NumPy and PyArrow.
+
+    return text_config(
+        inputs,
+        name,
+        columns,
+        columns=order.columns,
+        given=schema,
+        output=output,
+        dialect=order.dialect,
+    )
 
 
 def _refuse_dialect(name: str, output: str, dialect: Dialect) -> None:

@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 JSON = "json"
 
 
-def output_config(name: str, dialect: Dialect) -> str | dict[str, Any]:
-    """A format of columns or text, as the core writes it."""
-    if name not in DELIMITERS:
-        return name
-    delimiter = dialect.delimiter_of(name)
-    return {"csv": {"delimiter": ord(delimiter), "header": dialect.has_header}}
-
-
 def csv_columns(
     beginning: CsvBeginning,
     order: Sequence[ColumnOrder],
@@ -159,7 +151,7 @@ def _config(
                 "columns": None if columns is None else list(columns),
                 "upper_half": dialect.upper_half(),
             },
-            "output": output_config(output, dialect),
+            "output": dialect.output_config(output),
             "order": [each.to_json() for each in order],
         }
     }

@@ -12,9 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from tonnage.base import core
 from tonnage.run.storage.hive import input_paths
@@ -25,6 +23,9 @@ from tonnage.run.storage.object_store import (
     split_url,
 )
 from tonnage.run.thread_pool import WorkerThreads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CACHED_FILES = 4096
 LINE_BYTES = 256 << 10
@@ -85,6 +86,8 @@ class Sources:
         return cast("BinaryIO", _Object(self._ranges, file))
 
     def arrow(self, file: InputFile) -> pa.NativeFile:
+        import pyarrow as pa
+
         if not is_url(file.name):
             return pa.OSFile(file.name, "rb")
         return pa.PythonFile(_Object(self._ranges, file), "r")

@@ -1,0 +1,58 @@
+"""How the core reads text: as it is, or, where that is not enough, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tonnage.base import core
+from tonnage.run.formats.compression import codec_of
+from tonnage.run.sort import text, typed_text
+from tonnage.run.sort.csv_beginning import CsvBeginning
+from tonnage.run.sort.dialect import Dialect
+from tonnage.run.sort.order import ColumnOrder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tonnage.run.sort.table_input import TableInput
+
+
+def text_config(
+    inputs: TableInput,
+    name: str,
+    order: Sequence[ColumnOrder],
+    *,
+    columns: Sequence[str] | None,
+    given: pa.Schema | None,
+    output: str,
+    dialect: Dialect,
+) -> dict[str, Any]:
+    """The core's configuration of text of the format ``name``, which becomes ``output``.
+
+    ``columns`` are kept, all by default; those of ``given`` have its types.
+
+    Raises:
+        UsageError: The text is not of this format, or there is no such column.
+    """
+    inputs.refuse_folders("text")
+    # It refuses what the core would take for text.
+    files, sources = [each.file for each in inputs.files], inputs.sources
+    sources.map_parallel(files, lambda file: codec_of(file, sources))
+    is_changed = output != name or columns is not None or given is not None
+    if name == "lines":
+        if is_changed:
+            raise core.UsageError("lines have no columns; they stay as they are")
+        return text.lines(order)
+    what: dict[str, Any] = {
+        "columns": columns,
+        "given": given,
+        "output": output,
+        "dialect": dialect,
+    }
+    if name == "json":
+        return typed_text.json_columns(inputs, order, **what)
+    beginning = CsvBeginning.read(inputs, name, dialect)
+    is_changed = is_changed or dialect.upper_half() is not None
+    as_it_is = None if is_changed else text.delimited(beginning, name, order)
+    return as_it_is or typed_text.csv_columns(beginning, order, **what)
