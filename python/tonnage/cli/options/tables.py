@@ -47,7 +47,7 @@ class TableOptions:
         str | None, Option("CHARACTER", "Between fields of CSV. Default: a comma; of TSV a tab.")
     ] = None
     no_header: Annotated[
-        bool, typer.Option("--no-header", help="CSV has no names of columns; they are f0, f1, ...")
+        bool, typer.Option("--no-header", help="CSV has no header; columns are f0, f1 and so on.")
     ] = False
     encoding: Annotated[
         str | None, Option("NAME", "Encoding of text that is read, like latin-1. Default: UTF-8.")

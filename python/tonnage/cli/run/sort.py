@@ -74,9 +74,9 @@ def run_sort(
 ) -> None:
     """Sort tables by columns (--by), or fixed-length records by key, in two passes.
 
-    Tables are Parquet, Arrow IPC (Feather), CSV or TSV files with the same columns, or lines of
-    text (--by line). A minus before a column is descending order; nulls come last, or first with
-    COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers. Tables are sorted on one
+    Tables are Parquet, Arrow IPC (Feather), CSV, TSV or JSON lines with the same columns, or lines
+    of text (--by line). A minus before a column is descending order; nulls come last, or first
+    with COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers. Tables are sorted on one
     machine's disks.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
@@ -88,6 +88,7 @@ def run_sort(
     Examples:
         tonnage run sort events --by user,-ts --output sorted --scratch /mnt/tmp
         tonnage run sort a.csv b.csv --by -value --unique --output out --scratch tmp
+        tonnage run sort a.jsonl --by ts --output-format parquet --output out --scratch tmp
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
     """
