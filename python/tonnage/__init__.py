@@ -1,9 +1,9 @@
 """Tonnage: measure what machines' disks and networks deliver, plan a data job, run it, compare.
 
 The packages are the steps of that loop: `measure`, `model`, `plan`, `run`, `report`; ``study`` is
-the whole loop. Jobs of a user's own functions: `MapReduce`, and `reduce` with a `Reduction` or an
-`AggregateReduction` of `aggregates`; `testing` checks a reduction. What fails raises `UsageError`
-(nothing was started) or `RunError`.
+the whole loop. `sort` sorts tables. Jobs of a user's own functions: `MapReduce`, and `reduce` with
+a `Reduction` or an `AggregateReduction` of `aggregates`; `testing` checks a reduction. What fails
+raises `UsageError` (nothing was started) or `RunError`.
 """
 
 import importlib
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tonnage.api.cluster import Cluster
     from tonnage.api.mapreduce import MapReduce
     from tonnage.api.reduce import reduce
+    from tonnage.api.sort import sort
     from tonnage.base.core import RunError, UsageError
     from tonnage.run.formats import as_points
     from tonnage.run.mapreduce import Input, counts, groups, per_record, sums
@@ -35,6 +36,7 @@ _HOMES = {
     "groups": "run.mapreduce",
     "per_record": "run.mapreduce",
     "reduce": "api.reduce",
+    "sort": "api.sort",
     "sums": "run.mapreduce",
     "testing": "api",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "groups",
     "per_record",
     "reduce",
+    "sort",
     "sums",
     "testing",
 ]

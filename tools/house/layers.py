@@ -58,7 +58,14 @@ LAYERS: dict[str, set[str]] = {
         *("measure", "model", "report", "run"),
     },
     "api": {
-        *("base.byte_sizes", "base.core", "base.formatting", "base.records", "cluster"),
+        *(
+            "base.byte_sizes",
+            "base.clock",
+            "base.core",
+            "base.formatting",
+            "base.records",
+            "cluster",
+        ),
         *("measure", "run"),
     },
     "__init__": {"api", "api.aggregates", "base.core", "run"},
