@@ -88,7 +88,7 @@ def run_sort(
     Examples:
         tonnage run sort events --by user,-ts --output sorted --scratch /mnt/tmp
         tonnage run sort a.csv b.csv --by -value --unique --output out --scratch tmp
-        tonnage run sort a.jsonl --by ts --output-format parquet --output out --scratch tmp
+        tonnage run sort a.json --by t --output-format arrow --output out --scratch s
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
     """
