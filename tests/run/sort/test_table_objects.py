@@ -118,3 +118,63 @@ def test_an_object_that_is_no_table_is_named(s3: Bucket, tonnage: Tonnage, disk:
     assert f"input s3://{BUCKET}/in/b.parquet: " in said.stderr
     missing = tonnage.run(*command(s3, disk, "no-*", "--by=k"), "--output", disk / "out")
     assert missing.returncode == 2 and "nothing has a name like this" in missing.stderr
+
+
+def check_output(s3: Bucket, expected: int) -> dict[str, bytes]:
+    """The objects of an output that is whole, without anything left of its uploads."""
+    files = s3.content("out")
+    manifest = json.loads(files.pop("_tonnage.json"))
+    assert sorted(files) == manifest["parts"]
+    assert manifest["records"] == expected
+    assert manifest["bytes"] == sum(map(len, files.values()))
+    assert s3.uploads() == []
+    return files
+
+
+@pytest.mark.parametrize("output_format", ["parquet", "arrow"])
+def test_tables_are_written_to_a_store(
+    s3: Bucket, tonnage: Tonnage, disk: Path, output_format: str
+) -> None:
+    source = table(7, 300_000).append_column("pad", pa.array(["x" * 80] * 300_000))
+    pq.write_table(source, disk / "in.parquet")
+    arguments = ["run", "sort", disk / "in.parquet", "--output", f"s3://{BUCKET}/out"]
+    arguments += ["--endpoint-url", s3.endpoint, "--scratch", disk / "scratch", "--memory=128MiB"]
+    arguments += ["--by=k,x", f"--output-format={output_format}", "--json"]
+    said = tonnage.run(*arguments, check=True)
+    files = check_output(s3, source.num_rows)
+    if output_format == "parquet":
+        got = rows_of(files)
+    else:
+        parts = [feather.read_table(io.BytesIO(files[name])) for name in sorted(files)]
+        got = pa.concat_tables(parts)
+        assert max(map(len, files.values())) > 5 << 20  # of several parts
+    assert got.equals(source.sort_by([("k", "ascending"), ("x", "ascending")]))
+    assert json.loads(said.stdout)["requests"]["requests"] >= 3 * len(files)
+    again = tonnage.run(*arguments)
+    assert again.returncode == 2 and "is not empty" in again.stderr
+
+
+def test_an_output_without_rows_has_its_columns_in_a_store(
+    s3: Bucket, tonnage: Tonnage, disk: Path
+) -> None:
+    s3.put("in/a.parquet", encoded(table(1, 0), ".parquet"))
+    tonnage.run(*command(s3, disk, "in/", "--by=k"), f"--output=s3://{BUCKET}/out", check=True)
+    assert rows_of(check_output(s3, 0)).column_names == ["k", "text", "x"]
+
+
+def test_lines_that_are_left_out_leave_no_upload(s3: Bucket, tonnage: Tonnage, disk: Path) -> None:
+    names = [f"{number:03}\n".encode() for number in range(60)]
+    s3.put("in/a.txt", b"".join(names * 2_000))
+    arguments = command(s3, disk, "in/a.txt", "--by=line", "--unique", "--file-size=10kB")
+    tonnage.run(*arguments, f"--output=s3://{BUCKET}/out", check=True)
+    files = check_output(s3, 60)
+    assert [files[name] for name in sorted(files) if files[name]] == names
+    assert len(files) > 60  # Most have no rows.
+
+
+def test_a_sort_that_fails_publishes_nothing(s3: Bucket, tonnage: Tonnage, disk: Path) -> None:
+    rows = "".join(f"{number % 1000},{number}\n" for number in range(400_000))
+    s3.put("in/a.csv", f"k,v\n{rows}no number,1\n".encode())
+    said = tonnage.run(*command(s3, disk, "in/", "--by=k"), f"--output=s3://{BUCKET}/out")
+    assert said.returncode == 1 and "no number" in said.stderr
+    assert s3.content("out") == {} and s3.uploads() == []

@@ -1,7 +1,7 @@
 //! A job's output on one machine, in directories or below a prefix of an object store: all or
 //! nothing.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub enum JobOutput {
 
 impl JobOutput {
     /// Prepares directories, or the prefix that a URL names; refuses what would be overwritten.
+    /// Names of parts end in `suffix`.
     ///
     /// # Errors
     /// When they cannot be used.
@@ -34,15 +35,16 @@ impl JobOutput {
         places: &[PathBuf],
         storage: &ObjectStorage,
         requests: &ObjectAccess,
+        suffix: &str,
     ) -> Result<Self, JobError> {
         let urls: Vec<ObjectUrl> = places
             .iter()
             .filter_map(|place| ObjectUrl::of(place))
             .collect();
         match urls.as_slice() {
-            [] => Ok(Self::Files(AtomicOutput::prepare(places, "")?)),
+            [] => Ok(Self::Files(AtomicOutput::prepare(places, suffix)?)),
             [url] if places.len() == 1 => {
-                let folder = ObjectOutput::prepare(url, storage, requests)?;
+                let folder = ObjectOutput::prepare(url, storage, requests, suffix)?;
                 Ok(Self::Objects(Box::new(folder)))
             }
             _ => Err(setting_error(
@@ -75,7 +77,35 @@ impl JobOutput {
     pub fn part(&self, number: usize) -> PathBuf {
         match self {
             Self::Files(unsealed) => unsealed.part(number),
-            Self::Objects(folder) => folder.url.join(&part_name(number)).into(),
+            Self::Objects(folder) => folder.url.join(&folder.name(number)).into(),
+        }
+    }
+
+    /// The names of parts 0 to `parts`.
+    #[must_use]
+    pub fn names(&self, parts: usize) -> Vec<String> {
+        match self {
+            Self::Files(unsealed) => unsealed.names(parts),
+            Self::Objects(folder) => (0..parts).map(|number| folder.name(number)).collect(),
+        }
+    }
+
+    /// Bytes of parts 0 to `parts`, once they are written.
+    ///
+    /// # Errors
+    /// When a file is not there.
+    pub fn written_bytes(&self, parts: usize) -> Result<u64, JobError> {
+        let bytes = |number| {
+            let path = self.part(number);
+            let about = fs::metadata(&path).map_err(|why| JobError::file("stat", &path, &why))?;
+            Ok(about.len())
+        };
+        match self {
+            Self::Files(_) => (0..parts).map(bytes).sum(),
+            Self::Objects(folder) => {
+                let uploads = folder.uploads.as_ref();
+                Ok(folder.put_bytes + uploads.map_or(0, |uploads| uploads.put_bytes()))
+            }
         }
     }
 
@@ -88,17 +118,35 @@ impl JobOutput {
         }
     }
 
-    /// Creates an empty part 0, for an output without records.
+    /// Uploads of the parts, in blocks of `part_bytes`, whose lengths are not known yet.
+    #[must_use]
+    pub fn growing_uploads(&mut self, keys: &[PathBuf], part_bytes: usize) -> Option<Arc<Uploads>> {
+        match self {
+            Self::Files(_) => None,
+            Self::Objects(folder) => {
+                let requests = folder.requests.clone();
+                let uploads = Uploads::growing(&folder.store, keys, part_bytes, requests);
+                Some(folder.completed_with(uploads))
+            }
+        }
+    }
+
+    /// Writes all of part 0, the only one, for an output without records.
     ///
     /// # Errors
-    /// When it cannot be created.
-    pub fn empty(&self) -> Result<(), JobError> {
+    /// When it cannot be written.
+    pub fn write_only_part(&mut self, content: Vec<u8>) -> Result<(), JobError> {
         let path = self.part(0);
         match self {
-            Self::Files(_) => File::create(&path)
-                .map(drop)
-                .map_err(|why| JobError::file("create", &path, &why)),
-            Self::Objects(folder) => folder.put(&part_name(0), Bytes::new()),
+            Self::Files(_) => {
+                let written = fs::write(&path, content);
+                let written = written.and_then(|()| File::open(&path)?.sync_all());
+                written.map_err(|why| JobError::file("write", &path, &why))
+            }
+            Self::Objects(folder) => {
+                folder.put_bytes = content.len() as u64;
+                folder.put(&folder.name(0), content.into())
+            }
         }
     }
 
@@ -121,6 +169,8 @@ pub struct ObjectOutput {
     requests: ObjectAccess,
     uploads: Option<Arc<Uploads>>,
     store: Settings,
+    suffix: String,
+    put_bytes: u64, // without uploads
 }
 
 impl ObjectOutput {
@@ -128,6 +178,7 @@ impl ObjectOutput {
         url: &ObjectUrl,
         storage: &ObjectStorage,
         requests: &ObjectAccess,
+        suffix: &str,
     ) -> Result<Self, JobError> {
         let store = storage.bucket(url);
         let client = Client::new(&store).map_err(|why| store_error(&why))?;
@@ -147,12 +198,21 @@ impl ObjectOutput {
             requests: requests.clone(),
             uploads: None,
             store,
+            suffix: suffix.to_owned(),
+            put_bytes: 0,
         })
+    }
+
+    fn name(&self, number: usize) -> String {
+        format!("{}{}", part_name(number), self.suffix)
     }
 
     fn uploads(&mut self, parts: Vec<OutputFile>, part_bytes: usize) -> Arc<Uploads> {
         let (seal, requests) = (Seal::AllTogether, self.requests.clone());
-        let uploads = Uploads::new(&self.store, parts, part_bytes, seal, requests);
+        self.completed_with(Uploads::new(&self.store, parts, part_bytes, seal, requests))
+    }
+
+    fn completed_with(&mut self, uploads: Uploads) -> Arc<Uploads> {
         let uploads = Arc::new(uploads);
         self.uploads = Some(Arc::clone(&uploads));
         uploads
@@ -173,7 +233,7 @@ impl ObjectOutput {
         // From here on the output is published or withdrawn: a cancellation comes too late.
         self.put(MANIFEST, manifest.into()).inspect_err(|_| {
             // The next sort refuses what cannot be removed either.
-            for name in [MANIFEST.to_owned(), part_name(0)] {
+            for name in [MANIFEST.to_owned(), self.name(0)] {
                 let _may_stay = self.client.remove(&self.url.join(&name));
             }
             let _may_stay = self.uploads.as_ref().map(|uploads| uploads.take_back());

@@ -137,7 +137,7 @@ impl<'a> SortJob<'a> {
             make_writable("scratch", directory)?;
             atomic_output::clean(directory).map_err(refuse)?;
         }
-        let output = JobOutput::prepare(&config.output, &config.storage, &access)?;
+        let output = JobOutput::prepare(&config.output, &config.storage, &access, "")?;
         let (readers, writers) = (
             inputs::readers(&inputs, &access),
             output.lanes(&config.output),
@@ -182,7 +182,7 @@ impl<'a> SortJob<'a> {
         let mut total = Total::default();
         if self.bytes == 0 {
             parts = 1;
-            self.output.empty()?;
+            self.output.write_only_part(Vec::new())?;
         } else {
             let (scratch, partitions, went_in) = self.partition_inputs()?;
             let spilled = self.passes.divide(&scratch, partitions)?;

@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use crate::error::{JobError, setting_error};
-use crate::memory_plan::{INDEX_BYTES, buffers_of_receive};
+use crate::memory_plan::{INDEX_BYTES, PART_BYTES, SHORT_PART_BYTES, buffers_of_receive};
 
 const ALIGNMENT: usize = 4096;
 /// Blocks: as long as a device likes, and the shortest.
@@ -78,6 +78,28 @@ pub fn splits(memory_bytes: usize, workers: usize, downloads: usize) -> (usize, 
     let buffers = (memory_bytes / 4 / SHORT_SPLIT_BYTES).clamp(least, most);
     let bytes = memory_bytes / 4 / buffers / ALIGNMENT * ALIGNMENT;
     (bytes.clamp(ALIGNMENT, SPLIT_BYTES), buffers)
+}
+
+/// Size and number of the blocks of files.
+fn output_blocks(
+    memory_bytes: usize,
+    workers: usize,
+    outputs: usize,
+    depth: usize,
+) -> (usize, usize) {
+    let bytes = memory_bytes / 16 / (workers + 2 * outputs) / ALIGNMENT * ALIGNMENT;
+    let bytes = bytes.clamp(ALIGNMENT, OUTPUT_BLOCK_BYTES);
+    let count = (workers + outputs * depth).min(memory_bytes / 16 / bytes);
+    (bytes, count.max(workers + outputs))
+}
+
+/// Size and number of the parts of objects: one that each worker fills, and those being sent.
+fn upload_parts(memory_bytes: usize, workers: usize, uploads: usize) -> (usize, usize) {
+    let [shortest, _] = PART_BYTES;
+    let bytes = memory_bytes / 4 / (workers + uploads) / ALIGNMENT * ALIGNMENT;
+    let bytes = bytes.clamp(shortest, SHORT_PART_BYTES);
+    let count = (workers + uploads).min(memory_bytes / 4 / bytes);
+    (bytes, count.max(workers + 1))
 }
 
 /// Sizes and numbers for both passes.
@@ -164,11 +186,10 @@ impl TablePlan {
         } = *shape;
         let align = |bytes: usize| bytes / ALIGNMENT * ALIGNMENT;
         let (_, split_buffers) = splits(memory_bytes, workers, requests.downloads);
-        let output_block_bytes =
-            align(memory_bytes / 16 / (workers + 2 * outputs)).clamp(ALIGNMENT, OUTPUT_BLOCK_BYTES);
-        let output_blocks = (workers + outputs * depth)
-            .min(memory_bytes / 16 / output_block_bytes)
-            .max(workers + outputs);
+        let (output_block_bytes, output_blocks) = match requests.uploads {
+            0 => output_blocks(memory_bytes, workers, outputs, depth),
+            uploads => upload_parts(memory_bytes, workers, uploads),
+        };
         let slots = workers + scratches;
         let group_bytes = (memory_bytes / 16 / workers).min(GROUP_BYTES);
         let encoding = workers * 2 * group_bytes;

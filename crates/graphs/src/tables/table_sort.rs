@@ -10,8 +10,8 @@
 //! is larger than memory is divided again, alone. Before the output is published, the number, the
 //! bytes and the hashes of the rows that came out are compared with those that went in.
 
+use std::cell::RefCell;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,8 +28,10 @@ use tonnage_stages::totals::Total;
 use crate::error::{JobError, setting_error};
 use crate::free_space::{check_room, make_writable};
 use crate::inputs::{self, Input};
+use crate::memory_plan::{MOST_PARTS, PART_BYTES};
 use crate::objects::object_input::ObjectStorage;
-use crate::output::atomic_output::{self, AtomicOutput};
+use crate::output::atomic_output;
+use crate::output::job_output::JobOutput;
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
 use crate::tables::format::{self, FormatConfig};
@@ -38,9 +40,12 @@ use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, StoreRequests, TablePlan, TableShape};
 use crate::tables::passes::{
-    LONGEST_ROW, RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses,
+    FileWriting, LONGEST_ROW, RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses,
 };
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
+
+/// The most bytes of rows in an object: as many parts as stores accept have twice as much.
+const LARGEST_OBJECT_BYTES: u64 = PART_BYTES[0] as u64 * MOST_PARTS / 2;
 
 /// The sort to run.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,7 +64,7 @@ pub struct Config {
     /// How many rows are wanted, the first; all by default.
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Directories for the output, one per device.
+    /// Directories for the output, one per device, or the URL of a prefix.
     pub output: Vec<PathBuf>,
     /// Bytes of rows that a file has, at most about.
     pub file_bytes: u64,
@@ -133,7 +138,16 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         make_writable("scratch", directory)?;
         atomic_output::clean(directory).map_err(refuse)?;
     }
-    let output = AtomicOutput::prepare(&config.output, &table.suffix())?;
+    let suffix = table.suffix();
+    let output = JobOutput::prepare(&config.output, &config.storage, &access, &suffix)?;
+    let uploads = match &output {
+        JobOutput::Files(_) => 0,
+        JobOutput::Objects(_) => access.requests,
+    };
+    if uploads > 0 && config.file_bytes > LARGEST_OBJECT_BYTES {
+        let why = format!("an object has at most {LARGEST_OBJECT_BYTES} bytes; use less");
+        return Err(setting_error("file_bytes", why));
+    }
     let memory = phases::memory(config.memory_bytes)?;
     let inputs: Vec<Input> = files.into_iter().map(|file| file.input).collect();
     let downloads = match inputs::has_objects(&inputs) {
@@ -146,10 +160,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         config,
         table: table.as_ref(),
         input_bytes,
-        requests: StoreRequests {
-            downloads,
-            uploads: 0,
-        },
+        requests: StoreRequests { downloads, uploads },
+        lanes: output.lanes(&config.output),
+        directories: output.directories(&config.output),
         passes,
     };
     sort.run(output)
@@ -160,11 +173,15 @@ struct TableSort<'a> {
     table: &'a dyn TableFormat,
     input_bytes: u64,
     requests: StoreRequests,
+    /// Devices, or requests, that the output is written by.
+    lanes: usize,
+    /// Directories of the output, if it is on disks.
+    directories: &'a [PathBuf],
     passes: TablePasses<'a>,
 }
 
 impl TableSort<'_> {
-    fn run(mut self, output: AtomicOutput) -> Result<Outcome, JobError> {
+    fn run(mut self, output: JobOutput) -> Result<Outcome, JobError> {
         let sampled = self.table.sample(SAMPLED_SPLITS, SAMPLED_BYTES)?;
         let sample = self.passes.sample_rows("sample", sampled)?;
         let rows_bytes = self.table.rows_bytes(&sample);
@@ -191,31 +208,33 @@ impl TableSort<'_> {
         let partitions = self.passes.divide(&plan, &scratch, partitions)?;
         let wanted = limit::total(&partitions);
         let encoding = self.table.encoding(plan.group_bytes);
-        let outputs = (self.config.output.len(), self.config.file_bytes);
+        let output = RefCell::new(output);
+        let part_bytes = plan.output_block_bytes;
+        let writing = FileWriting {
+            lanes: self.lanes,
+            file_bytes: self.config.file_bytes,
+            uploads: &|keys| output.borrow_mut().growing_uploads(keys, part_bytes),
+        };
         let done = self.passes.pass_two(
             &plan,
             partitions,
             encoding,
-            outputs,
-            |(number, _)| output.part(number),
+            &writing,
+            |(number, _)| output.borrow().part(number),
             |_| OnFinished::default(),
         )?;
+        let mut output = output.into_inner();
         if wanted != done.rows {
             return Err(mismatch(&wanted, &done.rows));
         }
-        let parts = match done.files {
-            0 => self.write_empty(&output)?,
-            parts => parts,
-        };
-        let mut output_bytes = 0;
-        for number in 0..parts {
-            let path = output.part(number);
-            let about = fs::metadata(&path).map_err(|why| JobError::file("stat", &path, &why))?;
-            output_bytes += about.len();
+        let parts = done.files.max(1);
+        if done.files == 0 {
+            output.write_only_part(self.table.empty_file()?)?; // It has the columns at least.
         }
+        let output_bytes = output.written_bytes(parts)?;
         let written_rows = done.rows.records - done.left_out.records;
         let manifest = Manifest::of_files(output.names(parts), written_rows, output_bytes);
-        output.publish(parts, &manifest)?;
+        output.publish(parts, &manifest, &self.passes.watch)?;
         Ok(Outcome {
             rows: read.records,
             written_rows,
@@ -248,7 +267,7 @@ impl TableSort<'_> {
         let is_held = plan.blocks_bytes > 0;
         let least_bytes = self.table.least_bytes(wanted_bytes);
         let spilled_bytes = if is_held { 0 } else { least_bytes };
-        let directories = (&self.config.scratch, &self.config.output);
+        let directories = (&self.config.scratch, self.directories);
         check_room((directories.0, spilled_bytes), (directories.1, least_bytes))?;
         let mut scratch = Scratch::create(&self.config.disk, directories.0, spilled_bytes)?;
         if is_held {
@@ -281,15 +300,6 @@ impl TableSort<'_> {
         })
     }
 
-    /// Writes a file without rows, which has the columns at least; gives the number of files.
-    fn write_empty(&self, output: &AtomicOutput) -> Result<usize, JobError> {
-        let path = output.part(0);
-        let content = self.table.empty_file()?;
-        let written = fs::write(&path, content).and_then(|()| fs::File::open(&path)?.sync_all());
-        written.map_err(|why| JobError::file("write", &path, &why))?;
-        Ok(1)
-    }
-
     fn plan(
         &self,
         sample: &RowSample,
@@ -302,7 +312,7 @@ impl TableSort<'_> {
             row_bytes: usize::try_from(sample.bytes / sample.rows.max(1)).unwrap_or(usize::MAX),
             memory_bytes: self.config.memory_bytes,
             workers: workers(),
-            devices: (self.config.scratch.len(), self.config.output.len()),
+            devices: (self.config.scratch.len(), self.lanes),
             split_span: spans.max().unwrap_or(0),
             depth: self.config.disk.depth,
             requests: self.requests,

@@ -6,10 +6,12 @@
 //! completed are aborted when the last owner drops them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use bytes::Bytes;
 use tonnage_object::{Client, ObjectError, Part, Settings, Upload};
 use tonnage_pipeline::Buffer;
 
@@ -77,6 +79,29 @@ impl Uploads {
         }
     }
 
+    /// Objects whose lengths only their last blocks tell; they become visible all together.
+    #[must_use]
+    pub fn growing(
+        store: &Settings,
+        keys: &[PathBuf],
+        part_bytes: usize,
+        requests: ObjectAccess,
+    ) -> Self {
+        let object = |path: &PathBuf| OutputFile {
+            path: path.clone(),
+            bytes: 0,
+        };
+        let objects = keys.iter().map(object).collect();
+        Self::new(store, objects, part_bytes, Seal::AllTogether, requests)
+    }
+
+    /// Bytes that were put so far.
+    #[must_use]
+    pub fn put_bytes(&self) -> u64 {
+        let of = |number| self.state(number).put_bytes;
+        (0..self.objects.len()).map(of).sum()
+    }
+
     /// The objects.
     #[must_use]
     pub fn objects(&self) -> &[OutputFile] {
@@ -103,6 +128,9 @@ impl Uploads {
         let (number, len) = (block.number, block.len as u64);
         let part_number = (block.offset / self.part_bytes as u64) as usize;
         let whole = self.objects[number].bytes;
+        if len == 0 && self.seal == Seal::AllTogether {
+            return Ok(false); // No part: an object without any is put when all are completed.
+        }
         if len == whole && self.seal == Seal::EachWhenWhole {
             // One request instead of three.
             client.put(self.key(number), payload(block), stopped)?;
@@ -150,6 +178,8 @@ impl Uploads {
             let parts = state.parts.values().cloned();
             client.complete(upload, state.put_bytes, parts, stopped)?;
             state.upload = None;
+        } else if state.parts.is_empty() && self.seal == Seal::AllTogether {
+            client.put(self.key(number), Bytes::new(), stopped)?;
         }
         Ok(())
     }

@@ -209,8 +209,6 @@ def _sort_table(
     read, written = locations(inputs), locations(output)
     refuse_overlapping_inputs(read.urls)
     refuse_output_in_input(written.urls, read.urls)
-    if written.urls:
-        raise core.UsageError("--by writes to disks, not to a store; use paths for --output")
     refuse_job_directories(read.paths, written.paths, scratch)
     began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
@@ -219,7 +217,7 @@ def _sort_table(
     with core.Progress("sorting") as progress:
         return sort_table(
             inputs,
-            written.paths,
+            [*written.paths, *written.urls],
             scratch,
             order=order,
             memory_bytes=memory,

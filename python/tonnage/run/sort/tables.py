@@ -62,7 +62,7 @@ class TableOrder:
 
 def sort_table(
     inputs: Sequence[Path | str],
-    output: Sequence[Path],
+    output: Sequence[Path | str],
     scratch: Sequence[Path],
     *,
     order: TableOrder,
@@ -80,7 +80,7 @@ def sort_table(
 
     Args:
         inputs: Files, directories of files, urls of objects or of folders, or globs of these.
-        output: Empty directories, one for each device.
+        output: Empty directories, one for each device; or the url of a folder, as a string.
         scratch: Directories, one for each device.
         memory_bytes: For all buffers, what is decoded, and what is encoded.
         began_at: When the command was given, ISO 8601.

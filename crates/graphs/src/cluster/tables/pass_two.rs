@@ -24,7 +24,7 @@ use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format::{self, FormatConfig};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
-use crate::tables::passes::{FileTotals, PartitionFile, RowPartition, TablePasses};
+use crate::tables::passes::{FileTotals, FileWriting, PartitionFile, RowPartition, TablePasses};
 
 /// What to sort.
 #[derive(Clone, Debug, Deserialize)]
@@ -128,7 +128,11 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         &plan,
         partitions,
         table.encoding(plan.group_bytes),
-        (outputs.len(), config.file_bytes),
+        &FileWriting {
+            lanes: outputs.len(),
+            file_bytes: config.file_bytes,
+            uploads: &|_| None,
+        },
         |(number, file)| {
             let name = format!("{}{suffix}.{UNFINISHED}", name(file));
             outputs[number % outputs.len()].join(name)

@@ -23,6 +23,7 @@ use tonnage_stages::boundaries::KeyRanges;
 use tonnage_stages::disk::modes::DiskModes;
 use tonnage_stages::extent::{Extent, FileRef, aligned};
 use tonnage_stages::object::access::ObjectAccess;
+use tonnage_stages::object::uploads::Uploads;
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::ports::{PARTITIONS, SPLITS};
 use tonnage_stages::scratch::Scratch;
@@ -105,6 +106,16 @@ pub struct FileTotals {
     pub rows: Arc<Totals>,
     /// Those of them that were left out.
     pub left_out: Arc<Totals>,
+}
+
+/// How the files of the output are written.
+pub struct FileWriting<'a> {
+    /// Devices, or requests to a store.
+    pub lanes: usize,
+    /// About how many bytes of rows a file has at most.
+    pub file_bytes: u64,
+    /// Uploads of the files with these names, if they become objects.
+    pub uploads: &'a dyn Fn(&[PathBuf]) -> Option<Arc<Uploads>>,
 }
 
 /// What pass two has done.
@@ -295,8 +306,8 @@ impl<'a> TablePasses<'a> {
         Ok((partitions.collect(), read))
     }
 
-    /// Sorts each partition into files of about `file_bytes` bytes of rows on `outputs` devices.
-    /// `path` tells where each is, `finished` what is to be done when one is durable.
+    /// Sorts each partition into files. `path` tells where each is, `finished` what is to be done
+    /// when one is durable.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -305,7 +316,7 @@ impl<'a> TablePasses<'a> {
         plan: &TablePlan,
         partitions: Vec<RowPartition>,
         encoding: Arc<dyn RowEncoding>,
-        (outputs, file_bytes): (usize, u64),
+        writing: &FileWriting<'_>,
         path: impl FnMut((usize, &PartitionFile)) -> PathBuf,
         finished: impl FnOnce(FileTotals) -> OnFinished,
     ) -> Result<Sorted, JobError> {
@@ -317,7 +328,7 @@ impl<'a> TablePasses<'a> {
             if bytes == 0 {
                 continue;
             }
-            let unit_files = bytes.div_ceil(file_bytes.max(1)).max(1) as usize;
+            let unit_files = bytes.div_ceil(writing.file_bytes.max(1)).max(1) as usize;
             let (before, partition_bytes) = of_partition.entry(partition.number).or_default();
             *partition_bytes += bytes;
             files.extend((0..unit_files).map(|place| PartitionFile {
@@ -348,12 +359,13 @@ impl<'a> TablePasses<'a> {
             encoding,
             most_rows: plan.most_rows,
             workers: plan.workers,
-            lanes: outputs,
+            lanes: writing.lanes,
             buffers: plan.output_blocks,
             buffer_bytes: plan.output_block_bytes,
             totals: Arc::clone(&totals),
             left_out: Arc::clone(&left_out),
         };
+        let uploads = (writing.uploads)(&paths);
         let write = WriteBlocks {
             disk: self.disk.clone(),
             on_finished: finished(FileTotals {
@@ -362,10 +374,16 @@ impl<'a> TablePasses<'a> {
                 rows: Arc::clone(&totals),
                 left_out: Arc::clone(&left_out),
             }),
-            target: Target::Growing(paths),
-            lanes: outputs,
+            inbox_bytes: match uploads {
+                None => self.disk.depth * plan.output_block_bytes,
+                Some(_) => plan.output_block_bytes,
+            },
+            target: match uploads {
+                None => Target::Growing(paths),
+                Some(uploads) => Target::Objects(uploads),
+            },
+            lanes: writing.lanes,
             record_bytes: 1,
-            inbox_bytes: self.disk.depth * plan.output_block_bytes,
             modes: Arc::new(DiskModes::default()),
         };
         let modes = [Arc::clone(&read.modes), Arc::clone(&write.modes)];
