@@ -332,6 +332,7 @@ fn extent(number: usize, file: &FileRef, offset: u64, len: usize) -> Extent {
         file: file.clone(),
         offset,
         len,
+        crc: None,
     }];
     Extent {
         number,
@@ -376,7 +377,12 @@ pub fn blocks_of(
             number,
             offset,
             in_order: false,
-            pieces: vec![Piece { file, offset, len }],
+            pieces: vec![Piece {
+                file,
+                offset,
+                len,
+                crc: None,
+            }],
         })
     })
 }

@@ -4,6 +4,7 @@
 //! blocks of a partition: several pieces at aligned offsets. Each piece begins at the next aligned
 //! place of the buffer, so the extent alone tells where each payload lies.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub struct Piece {
     pub offset: u64,
     /// Number of bytes.
     pub len: usize,
+    /// Their CRC-32, if it is known; 0 counts as not known.
+    pub crc: Option<NonZeroU32>,
 }
 
 /// The contents of one buffer.

@@ -32,7 +32,7 @@ from tonnage.cli.output.run_record import sort_lines
 from tonnage.cluster import protocol
 from tonnage.cluster.failure_kinds import InputChanged, InputUnreadable
 from tonnage.model.run_comparison.two_pass import compare
-from tonnage.run.sort.cluster import SortJob, SortWorker
+from tonnage.run.sort.cluster.records import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import admission

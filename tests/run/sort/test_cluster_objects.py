@@ -18,7 +18,7 @@ from support.stores.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.output.run_record import sort_lines
-from tonnage.run.sort.cluster import SortJob, SortWorker
+from tonnage.run.sort.cluster.records import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import ObjectStoreOptions

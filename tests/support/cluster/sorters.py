@@ -27,7 +27,8 @@ from tonnage.cluster.ray_adapter import Machine
 from tonnage.cluster.step_worker import StepWorker
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.mapreduce.worker import MapReduceWorker
-from tonnage.run.sort.cluster import SortWorker, SortWorkerConfig
+from tonnage.run.sort.cluster.records import SortWorker, SortWorkerConfig
+from tonnage.run.sort.cluster.table_worker import TableWorker, TableWorkerConfig
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.messages import Mesh, PassOne
 from tonnage.run.two_pass.worker import TwoPassWorker
@@ -167,6 +168,10 @@ class FaultySort(Faulty, SortWorker):
     """One that sorts."""
 
 
+class FaultyTableSort(Faulty, TableWorker):
+    """One that sorts tables."""
+
+
 class FaultyMapReduce(Faulty, MapReduceWorker):
     """One that does a MapReduce."""
 
@@ -188,8 +193,11 @@ class SorterActor(Actor):
     def start(self, make: Callable[[], Any]) -> Future[Any]:
         config, node = make.args  # type: ignore[attr-defined]
         self._config = config
-        kind = FaultySort if isinstance(config, SortWorkerConfig) else FaultyMapReduce
-        faulty: Faulty = kind(config)
+        kinds: dict[type[Any], type[Faulty]] = {
+            SortWorkerConfig: FaultySort,
+            TableWorkerConfig: FaultyTableSort,
+        }
+        faulty: Faulty = kinds.get(type(config), FaultyMapReduce)(config)
         faulty._actor = self
         spec = SimpleNamespace(steps=lambda: faulty)
         return self._unless_lost(super().start, lambda: StepWorker(spec, node))

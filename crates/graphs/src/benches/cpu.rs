@@ -157,6 +157,7 @@ fn unit(partition_bytes: usize) -> Unit {
         file,
         offset: 0,
         len: partition_bytes,
+        crc: None,
     }];
     let extent = Arc::new(Extent {
         number: 0,

@@ -30,6 +30,7 @@ impl SpilledPartition {
                 file: block.file.clone(),
                 offset: block.offset + at as u64,
                 len: most_bytes.min(block.len - at),
+                crc: block.crc.filter(|_| block.len <= most_bytes),
             })
         };
         self.blocks.iter().flat_map(divide)
@@ -49,6 +50,7 @@ impl SpilledPartition {
         let every = self.blocks.len().div_ceil(chunks).max(1);
         let chunk = |block: &Piece| Piece {
             len: block.len.min(chunk_bytes),
+            crc: block.crc.filter(|_| block.len <= chunk_bytes),
             ..block.clone()
         };
         let chosen = self.blocks.iter().step_by(every).map(chunk);

@@ -358,3 +358,48 @@ fn longest_slot(room: usize, slots: usize, workers: usize, row_bytes: usize) -> 
     let bytes = (room as f64 / per_byte) as usize;
     (bytes / ALIGNMENT * ALIGNMENT).min(u32::MAX as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_moves_in_pass_one_fits_into_memory(
+            rows_bytes in 0_u64..10_000_000_000_000,
+            row_bytes in 1_usize..100_000,
+            memory_bytes in (8_usize << 20)..(8 << 30),
+            workers in 1_usize..64,
+            devices in (1_usize..5, 1_usize..5),
+            decoding_bytes in 0_usize..(1 << 20),
+            endpoints in 1_usize..40,
+            connections in 1_usize..7,
+            others in (1_usize..2000, 4_usize..64),
+        ) {
+            let (split_span, _) = splits(memory_bytes, workers, 0);
+            let shape = TableShape {
+                rows_bytes, row_bytes, memory_bytes, workers, devices, decoding_bytes, split_span,
+                depth: 8, endpoints, links: (endpoints - 1) * connections, longest_partition: None,
+                requests: StoreRequests::default(),
+            };
+            let fits = |plan: &TablePlan| {
+                let received = match shape.links {
+                    0 => 0,
+                    links => buffers_of_receive(plan.spare_blocks, links, devices.0),
+                };
+                let reading = plan.split_buffers * split_span + plan.workers * decoding_bytes;
+                let moving = plan.moving_blocks() + received;
+                reading + moving * plan.block_bytes <= memory_bytes
+            };
+            if let Ok(plan) = TablePlan::new(&shape) {
+                prop_assert!(fits(&plan), "{plan:?}");
+            }
+            let (partitions, blocks) = others;
+            if let Ok(plan) = TablePlan::of_round(&shape, partitions, blocks * ALIGNMENT) {
+                prop_assert!(fits(&plan), "{plan:?}");
+            }
+        }
+    }
+}

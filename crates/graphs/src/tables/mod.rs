@@ -1,6 +1,6 @@
 //! The sort of tables on one machine: rows of any types, by keys of any columns.
 
-mod columns;
+pub(crate) mod columns;
 pub(crate) mod format;
 pub(crate) mod input;
 mod limit;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::work::{RowEncoding, RowSource};
@@ -41,11 +40,6 @@ pub trait TableFormat {
 
     /// How many rows there are, if the files tell; of parts of files about.
     fn rows(&self) -> Option<u64>;
-
-    /// The columns that are kept, if it has columns with types.
-    fn schema(&self) -> Option<&SchemaRef> {
-        None
-    }
 
     /// How rows become files, whose row groups have `group_bytes`.
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding>;

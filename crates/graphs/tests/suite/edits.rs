@@ -97,6 +97,7 @@ fn extent(number: usize, len: usize) -> Arc<Extent> {
         file: FileRef::Path(Path::new("in").into()),
         offset: 0,
         len,
+        crc: None,
     }];
     Arc::new(Extent {
         number,

@@ -64,6 +64,7 @@ impl HeldBlocks {
         let piece = |block: Arc<Buffer>| Piece {
             offset: 0,
             len: block.len,
+            crc: None,
             file: FileRef::Held(block),
         };
         let blocks = blocks.unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The index of scratch files on disk, with which a restarted node finds its blocks: a magic
-//! number, 16 bytes for each block (partition, length, offset; little-endian), and a CRC-32.
+//! number, 20 bytes for each block (partition, length, CRC-32 or 0, offset; little-endian), and a
+//! CRC-32.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -7,8 +8,8 @@ use std::path::Path;
 
 use tonnage_records::crc32;
 
-const MAGIC: &[u8; 8] = b"tonnage1";
-const BLOCK_BYTES: usize = 16;
+const MAGIC: &[u8; 8] = b"tonnage2";
+const BLOCK_BYTES: usize = 20;
 
 /// A block: its partition, and where it lies on the partition's device.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct IndexedBlock {
     pub partition: u32,
     pub len: u32,
     pub offset: u64,
+    pub crc: u32,
 }
 
 /// Reads an index.
@@ -35,7 +37,8 @@ pub(crate) fn read(index: &Path) -> io::Result<Vec<IndexedBlock>> {
         IndexedBlock {
             partition: short(0),
             len: short(4),
-            offset: u64::from_le_bytes(*bytes[8..].first_chunk().expect("within")),
+            crc: short(8),
+            offset: u64::from_le_bytes(*bytes[12..].first_chunk().expect("within")),
         }
     };
     Ok(blocks.chunks_exact(BLOCK_BYTES).map(block).collect())
@@ -50,6 +53,7 @@ pub(crate) fn write(index: &Path, blocks: impl Iterator<Item = IndexedBlock>) ->
     for block in blocks {
         bytes.extend(block.partition.to_le_bytes());
         bytes.extend(block.len.to_le_bytes());
+        bytes.extend(block.crc.to_le_bytes());
         bytes.extend(block.offset.to_le_bytes());
     }
     bytes.extend(crc32(&bytes).to_le_bytes());

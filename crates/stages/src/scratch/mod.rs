@@ -3,7 +3,7 @@
 //! There is one file per device, filled from its beginning, so writes are sequential for any number
 //! of partitions. On one machine the file has no name, so a killed process leaves nothing behind;
 //! on a cluster it has one, so that a restarted node can resume. All blocks of a partition are on
-//! one device. The index stays in memory: 16 bytes a block during pass one, a `Piece` a block in
+//! one device. The index stays in memory: 24 bytes a block during pass one, a `Piece` a block in
 //! pass two. Each block records its sender, so blocks from a lost peer can be dropped.
 
 mod held_blocks;
@@ -11,6 +11,7 @@ mod index;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroU32;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use tonnage_disk::{Disk, DiskError, DiskFile};
 use tonnage_pipeline::{Buffer, Pool};
+use tonnage_records::crc32;
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
 use crate::totals::Total;
@@ -34,6 +36,7 @@ pub struct Scratch {
     partitions: Mutex<Vec<Vec<Block>>>,
     received: Option<Mutex<ReceivedTotals>>,
     held: Option<HeldBlocks>,
+    is_checked: bool,
 }
 
 /// What arrived of each partition from each sender.
@@ -51,6 +54,7 @@ struct Block {
     offset: u64,
     len: u32,
     peer: u32,
+    crc: Option<NonZeroU32>,
 }
 
 impl Scratch {
@@ -88,12 +92,14 @@ impl Scratch {
             partition,
             len,
             offset,
+            crc,
         } in self::index::read(index)?
         {
             let block = Block {
                 offset,
                 len,
                 peer: 0,
+                crc: NonZeroU32::new(crc),
             };
             of_partition(&mut partitions, partition as usize).push(block);
         }
@@ -115,6 +121,7 @@ impl Scratch {
             partitions: Mutex::default(),
             received: None,
             held: None,
+            is_checked: false,
         })
     }
 
@@ -122,6 +129,14 @@ impl Scratch {
     #[must_use]
     pub fn counting(mut self) -> Self {
         self.received = Some(Mutex::default());
+        self
+    }
+
+    /// Notes the CRC-32 of each block that is written, so that its reader sees whether it has
+    /// changed.
+    #[must_use]
+    pub fn with_checksums(mut self) -> Self {
+        self.is_checked = true;
         self
     }
 
@@ -226,6 +241,7 @@ impl Scratch {
                     partition,
                     len: block.len,
                     offset: block.offset,
+                    crc: block.crc.map_or(0, NonZeroU32::get),
                 })
             });
         self::index::write(index, blocks)
@@ -237,7 +253,7 @@ impl Scratch {
         self.devices.len()
     }
 
-    /// Reserves a place for a block of `len` payload bytes of `partition`, sent by `peer`.
+    /// Reserves a place for a block of `partition`, sent by `peer`.
     ///
     /// # Errors
     /// When the device has no room.
@@ -245,8 +261,13 @@ impl Scratch {
         &self,
         partition: usize,
         peer: usize,
-        len: usize,
+        payload: &[u8],
     ) -> Result<(Arc<DiskFile>, u64), DiskError> {
+        let len = payload.len();
+        let crc = match self.is_checked {
+            true => NonZeroU32::new(crc32(payload)),
+            false => None,
+        };
         let device = &self.devices[partition % self.devices.len()];
         let span = aligned(len) as u64;
         let mut next = device.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,6 +282,7 @@ impl Scratch {
             offset,
             len: u32::try_from(len).expect("a block is below 4 GiB"),
             peer: peer as u32,
+            crc,
         };
         of_partition(&mut self.lock(), partition).push(block);
         Ok((Arc::clone(&device.file), offset))
@@ -276,7 +298,12 @@ impl Scratch {
             let extent = |offset: u64| {
                 let len = (end - offset).min(extent_bytes as u64) as usize;
                 let file = FileRef::Open(Arc::clone(&device.file));
-                let pieces = vec![Piece { file, offset, len }];
+                let pieces = vec![Piece {
+                    file,
+                    offset,
+                    len,
+                    crc: None,
+                }];
                 Arc::new(Extent {
                     number,
                     offset,
@@ -302,6 +329,7 @@ impl Scratch {
             file: FileRef::Open(Arc::clone(file)),
             offset: block.offset,
             len: block.len as usize,
+            crc: block.crc,
         });
         let held = self.held.as_ref().map(|held| held.take(partition));
         on_disk.chain(held.unwrap_or_default()).collect()

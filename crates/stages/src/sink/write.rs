@@ -201,7 +201,7 @@ impl Writer {
 
     fn place(&mut self, block: &Buffer) -> Result<(Arc<DiskFile>, u64), DiskError> {
         match &self.write.target {
-            Target::Scratch(scratch) => scratch.place(block.number, block.peer, block.len),
+            Target::Scratch(scratch) => scratch.place(block.number, block.peer, block.payload()),
             Target::Files(files) => {
                 let OutputFile { path, bytes } = &files[block.number];
                 let room = aligned(usize::try_from(*bytes).unwrap_or(usize::MAX)) as u64;

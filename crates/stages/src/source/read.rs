@@ -13,6 +13,7 @@ use tonnage_disk::{Direction, Disk, DiskFile, Queue, Request, Segment};
 use tonnage_pipeline::{
     Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts,
 };
+use tonnage_records::crc32;
 
 use super::read_objects::ObjectReader;
 use crate::disk::in_flight::{InFlight, failure, queue};
@@ -177,6 +178,7 @@ impl Reader {
         extent: &Extent,
         ports: &mut WorkerPorts,
     ) -> Result<(), StageError> {
+        check(&buffer, extent)?;
         ports.add_moved(extent.len(), extent.len() / self.read.record_bytes);
         ports.send(buffer)
     }
@@ -273,4 +275,20 @@ impl Reader {
             None => Failure::new("an empty extent was read"),
         }
     }
+}
+
+/// Refuses what is not as it was written.
+fn check(buffer: &Buffer, extent: &Extent) -> Result<(), Failure> {
+    for (piece, payload) in extent.pieces.iter().zip(extent.payloads(buffer)) {
+        if piece.crc.is_some_and(|crc| crc.get() != crc32(payload)) {
+            let (path, offset) = (piece.file.name(), piece.offset);
+            let what = format!(
+                "{}: the block at offset {offset} is not as it was written: the device or memory \
+                 is corrupting data",
+                path.display()
+            );
+            return Err(Failure::at(&path, offset, what));
+        }
+    }
+    Ok(())
 }

@@ -233,7 +233,12 @@ impl Retriever {
             return Ok(NextStep::End);
         };
         let file = self.retrieve.files[place].clone();
-        let piece = Piece { file, offset, len };
+        let piece = Piece {
+            file,
+            offset,
+            len,
+            crc: None,
+        };
         let mut buffer = ports.buffer()?;
         debug_assert!(aligned(piece.head() + piece.len) <= buffer.capacity());
         (buffer.number, buffer.offset) = (number, piece.offset);

@@ -38,6 +38,7 @@ from tonnage.run.storage.object_store import refuse_output_in_input, refuse_over
 if TYPE_CHECKING:
     from tonnage.base.records import RunRecord
     from tonnage.run.sort.local import Layout
+    from tonnage.run.sort.tables import TableOrder
 
 
 RECORDS = (100, "0:10")
@@ -76,10 +77,10 @@ def run_sort(
 
     Tables are Parquet, Arrow IPC (Feather), CSV, TSV or JSON lines with the same columns, or lines
     of text (--by line). A minus before a column is descending order; nulls come last, or first
-    with COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers. Tables are sorted on one
-    machine's disks.
+    with COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers.
 
-    With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
+    With --cluster, the job runs on many nodes; if one is lost, the others redo its work. Tables are
+    read from and written to disks there, and only as a whole (no --limit).
 
     The output consists of files part-00000, part-00001, ... in key order, and a manifest,
     _tonnage.json. Records with equal keys may come out in any order, unless --stable. Inputs are
@@ -91,6 +92,7 @@ def run_sort(
         tonnage run sort a.json --by t --output-format arrow --output out --scratch s
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
+        tonnage run sort /t --by ts --output /mnt/out --scratch /mnt/tmp --cluster auto
     """
     if table.by is not None:
         if (record_bytes, key) != RECORDS or faults is not None:
@@ -123,11 +125,12 @@ def _sort_on_cluster(
     read: Locations,
     written: Locations,
     scratch: list[Path],
-    layout: Layout,
+    sorted_by: Layout | TableOrder,
     memory: int,
     options: ShuffleOptions,
     store: StoreOptions,
 ) -> RunRecord:
+    from tonnage.run.sort.local import Layout
     from tonnage.run.two_pass.job_spec import check_node_paths, durability_of
 
     for setting, paths in (("input", read.paths), ("output", written.paths), ("scratch", scratch)):
@@ -137,23 +140,25 @@ def _sort_on_cluster(
         raise core.UsageError("--output: use either directories or one URL")
     run = cluster_run("sort", options, written.urls)
     refuse_without_ray()
-    from tonnage.run.sort.cluster import SortJob
+    from tonnage.run.sort.cluster.records import SortJob
+    from tonnage.run.sort.cluster.tables import table_sort_job
 
-    job = SortJob(
-        inputs=[str(each) for each in (*read.paths, *read.urls)],
-        output=[str(each) for each in (*written.paths, *written.urls)],
-        scratch=[str(each) for each in scratch],
-        layout=layout,
-        memory_bytes=memory,
-        connections=run.connections,
-        patience_seconds=run.timeout_seconds,
-        command=command_line(),
-        nodes=run.nodes,
-        weights=run.weights,
-        durability=durability_of(run.durability, written.urls),
-        object_store=store.store,
-    )
-    return run_on_cluster(job, run, "sorting")
+    fields: dict[str, Any] = {
+        "inputs": [str(each) for each in (*read.paths, *read.urls)],
+        "output": [str(each) for each in (*written.paths, *written.urls)],
+        "scratch": [str(each) for each in scratch],
+        "memory_bytes": memory,
+        "connections": run.connections,
+        "patience_seconds": run.timeout_seconds,
+        "command": command_line(),
+        "nodes": run.nodes,
+        "weights": run.weights,
+        "durability": durability_of(run.durability, written.urls),
+        "object_store": store.store,
+    }
+    if isinstance(sorted_by, Layout):
+        return run_on_cluster(SortJob(layout=sorted_by, **fields), run, "sorting")
+    return run_on_cluster(table_sort_job(sorted_by, **fields), run, "sorting")
 
 
 def _sort_here(
@@ -203,10 +208,11 @@ def _sort_table(
     from tonnage.measure.trial import environment
     from tonnage.run.sort.tables import sort_table
 
-    if options.cluster is not None:
-        raise core.UsageError("--by is for one machine; leave --cluster out")
+    refuse_unknown("--durability", [options.durability], DURABILITIES)
     options.refuse_without_cluster()
     read, written = locations(inputs), locations(output)
+    if options.cluster is not None:
+        return _sort_on_cluster(read, written, scratch, table.order(), memory, options, store)
     refuse_overlapping_inputs(read.urls)
     refuse_output_in_input(written.urls, read.urls)
     refuse_job_directories(read.paths, written.paths, scratch)

@@ -197,7 +197,7 @@ class MapReduceJob(TwoPassJob):
         }
 
     def pass_two(
-        self, requests: Mapping[str, PassTwo], events: Sequence[Event]
+        self, requests: Mapping[str, PassTwo], plan: Plan, events: Sequence[Event]
     ) -> Mapping[str, PassTwo]:
         schemas = blocks.ObservedSchemas("combine" if self.functions.combine else "map")
         try:

@@ -97,7 +97,7 @@ def sort_table(
         "inputs": [str(path) for path in inputs],
         "output": [str(path) for path in output],
         "scratch": [str(path) for path in scratch],
-        "format": _format(found, order),
+        "format": format_config(found, order),
         "stable": order.stable,
         "unique": order.unique,
         "limit": order.limit,
@@ -131,8 +131,12 @@ def sort_table(
     )
 
 
-def _format(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
-    """The core's configuration of the format, and of what the rows are sorted by."""
+def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
+    """The core's configuration of the format, and of what the rows are sorted by.
+
+    Raises:
+        UsageError: The input is of no such format, or cannot be sorted like this.
+    """
     columns = parse_order(order.by)
     name = _by_suffix(inputs.first) if order.format == AUTO else order.format
     if name not in FORMATS:

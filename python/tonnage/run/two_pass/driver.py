@@ -186,7 +186,7 @@ def _run_pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
     results = _run_together(
         job,
         spec.PASS_TWO,
-        spec.pass_two(requests, job.dir.events),
+        spec.pass_two(requests, job.plan, job.dir.events),
         copies,
         _straggler_detector(job, requests),
     )

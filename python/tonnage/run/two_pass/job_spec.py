@@ -2,14 +2,14 @@
 
 The driver runs rounds of pass one until nothing is missing, then pass two, and does again what was
 lost. Which splits a job reads, how keys are divided among partitions, what workers are asked, and
-which totals have to agree, is its kind's: `run.sort.cluster`, `run.mapreduce.cluster`.
+which totals have to agree, is its kind's: those of `run.sort.cluster`, `run.mapreduce.cluster`.
 """
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES, Durability
@@ -17,7 +17,15 @@ from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import WorkerSteps
 from tonnage.cluster.time_limits import PATIENCE_SECONDS
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
-from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo, WorkReport
+from tonnage.run.two_pass.messages import (
+    SAMPLE,
+    FinishedFile,
+    NodeInventory,
+    PassOne,
+    PassTwo,
+    SampleResult,
+    WorkReport,
+)
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId
 
@@ -28,6 +36,23 @@ Plan = Mapping[str, Any]
 """The job's ``plan.json``: its input, its partitions, the nodes' weights."""
 Event = Mapping[str, Any]
 """A line of the job's ``rounds.json``."""
+
+
+class Sampler(Protocol):
+    """Has nodes look at the input before it is known how keys are divided."""
+
+    def __call__(
+        self,
+        chunks: int,
+        step: Step[Any, SampleResult] = SAMPLE,
+        numbers: Sequence[int] | None = None,
+        **more: Any,
+    ) -> list[bytes]:
+        """What nodes find in so many chunks together, evenly spread over splits of these numbers.
+
+        ``step`` is asked of each node with its share of the splits; by default, all. ``more`` are
+        fields that the step's request has in addition to `messages.Sample`.
+        """
 
 
 def check_node_paths(setting: str, paths: Iterable[str]) -> None:
@@ -103,6 +128,7 @@ class TwoPassJob(ABC):
     """The file, in the job's own directory, that lists the output's files."""
     COPIED_AS_WRITTEN: ClassVar[bool]
     """Whether copies are made while pass two writes, or of what it has written."""
+    SAMPLE: ClassVar[Step[Any, SampleResult]] = SAMPLE
     PASS_ONE: ClassVar[Step[Any, Any]]
     PASS_TWO: ClassVar[Step[Any, WorkReport]]
 
@@ -181,7 +207,7 @@ class TwoPassJob(ABC):
         self,
         workers: Mapping[str, int],
         splits: Sequence[Split],
-        sample: Callable[[int], list[bytes]],
+        sample: Sampler,
     ) -> dict[str, Any]:
         """How keys are divided, as JSON values: ``partitions``, how many, and the kind's own."""
 
@@ -201,7 +227,7 @@ class TwoPassJob(ABC):
         return {}
 
     def pass_two(
-        self, requests: Mapping[str, PassTwo], events: Sequence[Event]
+        self, requests: Mapping[str, PassTwo], plan: Plan, events: Sequence[Event]
     ) -> Mapping[str, PassTwo]:
         """The requests of pass two, with what the kind adds."""
         return requests

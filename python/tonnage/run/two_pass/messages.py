@@ -48,9 +48,9 @@ class FinishedFile(Message, frozen=True):
     copy: bool = False
     """Whether it is a copy of another node's."""
     files: Count | None = None
-    """Of a MapReduce: how many files the partition has."""
+    """How many files the partition has, if its files may not be listed all at once."""
     taken: Count | None = None
-    """Of a MapReduce: how many bytes of blocks they were made of."""
+    """How many bytes of blocks these were made of."""
     file_id: FileId | None = None
     """None if the file is gone, or is not as it was."""
 

@@ -6,7 +6,8 @@ that has a part of the input.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from tonnage.base import core
 from tonnage.cluster.failure_kinds import Failure
@@ -109,32 +110,40 @@ def _plan(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
             setting="durability",
         )
     spec.check_space(nodes, weights, sum(split.bytes for split in splits))
-    partitioning = spec.partitioning(
-        job.workers, splits, lambda chunks: _sample(job, splits, chunks)
-    )
+    partitioning = spec.partitioning(job.workers, splits, partial(_sample, job, splits))
     job.dir.begin(holders_to_json(job.holders) | partitioning | {"weights": weights})
     job.schedule = _schedule(job, splits)
     for node, why in list(job.lost.items()):
         job.lose(node, why)
 
 
-def _sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[bytes]:
-    """What nodes sample in so many chunks together, evenly spread over the input."""
-    total = sum(split.bytes for split in splits)
+def _sample(
+    job: JobRun,
+    splits: Sequence[Split],
+    chunks: int,
+    step: Step[Any, messages.SampleResult] = messages.SAMPLE,
+    numbers: Sequence[int] | None = None,
+    **more: Any,
+) -> list[bytes]:
+    """A `job_spec.Sampler`: what nodes find in their shares of the splits."""
+    left = list(range(len(splits)) if numbers is None else numbers)
+    total = sum(splits[number].bytes for number in left)
     sampled: list[bytes] = []
-    left = list(range(len(splits)))
     while left:
         shares = assign_splits(splits, left, {*job.pool.nodes})
         requests = {
-            node: messages.Sample(
+            node: step.request(
                 splits=[messages.SplitToRead.of(splits[number]) for number in share],
                 chunks=-(-chunks * sum(splits[each].bytes for each in share) // total) or 1,
                 files=job.files(splits, share),
+                **more,
             )
             for node, share in shares.items()
         }
         done: set[int] = set()
-        for node, result in job.run_step(messages.SAMPLE, requests).items():
+        results = job.run_step(step, requests)
+        raise_refusal(results)
+        for node, result in results.items():
             if result.value is not None:
                 sampled.append(result.value.sampled)
                 done.update(shares[node])

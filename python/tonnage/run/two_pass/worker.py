@@ -52,6 +52,7 @@ OnProgress = core.OnProgress
 class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     """A node's part in a job; how it reads, sends and writes, its kind of job says."""
 
+    SAMPLE: Step[Any, messages.SampleResult] = messages.SAMPLE
     PASS_ONE: Step[Any, Any]
     PASS_TWO: Step[Any, messages.WorkReport]
 
@@ -66,7 +67,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             Handler(messages.PREPARE, self.prepare),
             Handler(messages.LOOK, self.take_inventory),
             Handler(messages.SEES, self.sees),
-            Handler(messages.SAMPLE, self.sample),
+            Handler(self.SAMPLE, self.sample),
             Handler(self.PASS_ONE, self.pass_one),
             Handler(self.PASS_TWO, self.pass_two),
             Handler(messages.COPY, self.copy),
@@ -139,7 +140,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         )
 
     @abstractmethod
-    def sample(self, request: messages.Sample, on_progress: OnProgress) -> messages.SampleResult:
+    def sample(self, request: Any, on_progress: OnProgress) -> messages.SampleResult:
         """Samples its share of the input."""
 
     def pass_one(

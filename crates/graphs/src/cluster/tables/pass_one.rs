@@ -92,7 +92,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let plan = TablePlan::of_round(&shape, partitions, config.block_bytes)?;
     let scratch = Scratch::in_files(&config.disk, &config.scratch, config.room_bytes)?;
-    let scratch = Arc::new(scratch);
+    let scratch = Arc::new(scratch.with_checksums());
     let memory = memory(config.memory_bytes)?;
     let mesh = connect(&config.mesh, handle)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();

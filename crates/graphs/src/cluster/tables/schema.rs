@@ -1,5 +1,4 @@
-//! The columns of a table: each node finds what its files have in common, and one what all nodes
-//! have.
+//! The columns of a table: each node tells which its files have, and one joins what all nodes tell.
 
 use std::sync::Arc;
 
@@ -8,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use tonnage_formats::types::{read_schema, write_schema};
 use tonnage_pipeline::RunHandle;
 
-use crate::error::JobError;
-use crate::tables::format::{self, FormatConfig};
+use crate::error::{JobError, usage_error};
+use crate::tables::columns::column_file::{ColumnFile, ColumnFormat};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::input::table_schema::{FileSchema, FolderColumns, WantedColumns, common_schema};
+use crate::tables::memory;
 
 /// The files to look at.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,73 +20,111 @@ use crate::tables::input::table_schema::{FileSchema, FolderColumns, WantedColumn
 pub struct Config {
     /// The files.
     pub files: Vec<TableFileConfig>,
-    /// Their format, and what their rows are sorted by.
-    pub format: FormatConfig,
+    /// Their format.
+    pub input: ColumnFormat,
 }
 
-/// What nodes have found.
+/// What files have.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The first file with each schema.
+    pub schemas: Vec<NamedSchema>,
+}
+
+/// A schema that files have.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedSchema {
+    /// One of the files.
+    pub file: String,
+    /// A schema's IPC message in Base64.
+    pub schema: String,
+}
+
+/// What nodes have told.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonConfig {
-    /// The nodes that have files.
-    pub nodes: Vec<String>,
-    /// What each has found.
-    pub schemas: Vec<String>,
+    /// Schemas of all files, the first file's first; none if the format has no types.
+    pub schemas: Vec<NamedSchema>,
+    /// The columns to keep, in this order; all by default.
+    pub columns: Option<Vec<String>>,
     /// Columns that are read as these types, if any.
     pub declared: Option<String>,
+    /// Memory of a node.
+    pub memory_bytes: usize,
+    /// The most threads of a node.
+    pub workers: usize,
 }
 
-/// Columns.
+/// How all nodes read files.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
-    /// Those that are kept, as the format's configuration has them; none if it has no types.
+pub struct CommonOutcome {
+    /// The columns, as the format's configuration has them; none if there are no types.
     pub schema: Option<String>,
+    /// Bytes of what is read at once.
+    pub split_bytes: usize,
 }
 
-/// Finds what a node's files have in common.
+/// Finds which columns a node's files have.
 ///
 /// # Errors
-/// When one cannot be read, or they cannot be sorted like this.
+/// When one cannot be read.
 pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
-    let files = TableFile::find(&config.files, &ObjectFiles::default())?;
-    let table = format::open(&config.format, &files, false)?;
-    outcome(table.schema())
+    let mut found: Vec<(String, SchemaRef)> = Vec::new();
+    for file in TableFile::find(&config.files, &ObjectFiles::default())? {
+        let opened = file.open().map_err(|why| file.read_error(&why))?;
+        let opened = ColumnFile::open(config.input, opened);
+        let opened = opened.map_err(|why| usage_error(format!("input {}: {why}", file.name())))?;
+        if found.iter().all(|(_, known)| known != opened.schema()) {
+            found.push((file.name(), Arc::clone(opened.schema())));
+        }
+    }
+    let named = found.into_iter().map(|(file, schema)| {
+        let schema = write_schema(&schema);
+        let schema = schema.map_err(|why| usage_error(format!("input {file}: {why}")))?;
+        Ok(NamedSchema { file, schema })
+    });
+    Ok(Outcome {
+        schemas: named.collect::<Result<_, JobError>>()?,
+    })
 }
 
-/// Finds what the files of all nodes have in common.
+/// Joins the columns of all nodes' files, and finds how all nodes divide files.
 ///
 /// # Errors
-/// When their types have no type in common.
-pub fn run_common(config: &CommonConfig, _handle: &RunHandle) -> Result<Outcome, JobError> {
-    let read = |text: &String| read_schema(text).map(Arc::new);
+/// When types have no type in common, or a column is missing.
+pub fn run_common(config: &CommonConfig, _handle: &RunHandle) -> Result<CommonOutcome, JobError> {
+    let (split_bytes, _) = memory::splits(config.memory_bytes, config.workers, 0);
+    let read = |named: &NamedSchema| read_schema(&named.schema).map(Arc::new);
     let schemas = config
         .schemas
         .iter()
         .map(read)
         .collect::<Result<Vec<_>, _>>();
     let schemas = schemas.map_err(|why| JobError::failure(why.to_string()))?;
-    let names: Vec<String> = config
-        .nodes
-        .iter()
-        .map(|node| format!("on {node}"))
-        .collect();
     let folders = FolderColumns::new();
-    let files: Vec<FileSchema<'_>> = names
+    let files: Vec<FileSchema<'_>> = config
+        .schemas
         .iter()
         .zip(&schemas)
-        .map(|(name, schema)| FileSchema {
-            name,
+        .map(|(NamedSchema { file, .. }, schema)| FileSchema {
+            name: file,
             schema,
             folders: &folders,
         })
         .collect();
-    let wanted = WantedColumns::new(None, config.declared.as_deref(), None)?;
-    outcome(Some(&common_schema(&files, &wanted)?))
-}
-
-fn outcome(schema: Option<&SchemaRef>) -> Result<Outcome, JobError> {
-    let schema = schema.map(|schema| write_schema(schema)).transpose();
-    Ok(Outcome {
-        schema: schema.map_err(|why| JobError::failure(why.to_string()))?,
+    let schema = match files.is_empty() {
+        true => None,
+        false => {
+            let (columns, declared) = (config.columns.as_deref(), config.declared.as_deref());
+            let wanted = WantedColumns::new(columns, declared, None)?;
+            let schema = write_schema(&*common_schema(&files, &wanted)?);
+            Some(schema.map_err(|why| JobError::failure(why.to_string()))?)
+        }
+    };
+    Ok(CommonOutcome {
+        schema,
+        split_bytes,
     })
 }

@@ -53,6 +53,7 @@ impl ColumnRows {
                 file: file.file.clone(),
                 offset: range.start,
                 len: (range.end - range.start) as usize,
+                crc: None,
             };
             Arc::new(Extent {
                 number,

@@ -100,10 +100,6 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
         self.input.rows()
     }
 
-    fn schema(&self) -> Option<&SchemaRef> {
-        Some(self.input.schema())
-    }
-
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
         self.output.encoding(group_bytes)
     }

@@ -198,6 +198,7 @@ impl TextRecords {
                     file: self.files[split.file].file.clone(),
                     offset: split.offset,
                     len: split.bytes,
+                    crc: None,
                 }],
             })
         };

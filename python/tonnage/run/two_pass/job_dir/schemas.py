@@ -49,6 +49,16 @@ class Bound(Struct, frozen=True):
     after: bool
 
 
+class TablePlan(Struct, frozen=True):
+    """How all nodes read and divide a table."""
+
+    format: dict[str, Any]
+    split_bytes: Count
+    block_bytes: Count
+    row_bytes: Count
+    rows_bytes: Count
+
+
 class PlanFile(InputFiles, frozen=True, kw_only=True):
     """``plan.json`` of a sort or a MapReduce: boundaries of partitions, too."""
 
@@ -57,6 +67,7 @@ class PlanFile(InputFiles, frozen=True, kw_only=True):
     bounds: list[Bound] | UnsetType = UNSET
     single: list[bool] | UnsetType = UNSET
     firsts: str | UnsetType | None = UNSET
+    table: TablePlan | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,1 @@
+"""Sorts on a cluster: two kinds of two-pass jobs, of records and of tables."""

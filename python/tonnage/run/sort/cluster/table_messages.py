@@ -1,0 +1,59 @@
+"""What the driver of a table sort asks of its workers in addition to any two-pass job."""
+
+from typing import Any
+
+from tonnage.cluster.protocol import Step
+from tonnage.run.two_pass.job_dir.schemas import Bound
+from tonnage.run.two_pass.messages import (
+    PassOne,
+    PassOneResult,
+    PassTwo,
+    Sample,
+    SampleResult,
+    pass_one_step,
+    pass_two_step,
+)
+
+FormatConfig = dict[str, Any]
+"""The format, and what rows are sorted by, as the core takes it."""
+
+
+class LookAtColumns(Sample, frozen=True, kw_only=True):
+    format: FormatConfig
+
+
+class SampleKeys(Sample, frozen=True, kw_only=True):
+    format: FormatConfig
+    split_bytes: int
+    """Of what is read at once."""
+
+
+class TablePassOne(PassOne, frozen=True, kw_only=True):
+    format: FormatConfig
+    split_bytes: int
+    block_bytes: int
+    row_bytes: int
+    """About how many a row has."""
+    bounds: list[Bound]
+    room_bytes: int
+    """About how much comes to the node."""
+    file_numbers: list[int]
+    """Of the splits' files among all; none unless rows keep their order."""
+
+
+class TablePassOneResult(PassOneResult, frozen=True, kw_only=True):
+    rows_bytes: int
+    """Of the rows that it read."""
+
+
+class TablePassTwo(PassTwo, frozen=True, kw_only=True):
+    format: FormatConfig
+    block_bytes: int
+    row_bytes: int
+
+
+LOOK_AT_FORMAT = Step("look_at_format", Sample, SampleResult)
+LOOK_AT_COLUMNS = Step("look_at_columns", LookAtColumns, SampleResult)
+SAMPLE_KEYS = Step("sample", SampleKeys, SampleResult)
+PASS_ONE = pass_one_step(TablePassOne, TablePassOneResult)
+PASS_TWO = pass_two_step(TablePassTwo)

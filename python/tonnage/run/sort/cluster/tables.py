@@ -1,0 +1,299 @@
+"""A sort of tables on a cluster: its kind of two-pass job; `table_worker` is a node's part in it.
+
+A split is a span of a file's bytes, whatever its format; the core says which rows are in it. Nodes
+first look at their files: one infers the format from the first file, all tell the types of their
+columns, and what these have in common is what every node reads. Then keys are sampled. What was
+written has to have the hashes of the rows that were read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from dataclasses import fields as fields_of
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tonnage.base import core
+from tonnage.run.sort.cluster import table_messages as messages
+from tonnage.run.sort.cluster.table_worker import TableWorkerConfig
+from tonnage.run.sort.tables import AUTO, FORMATS, TableOrder
+from tonnage.run.storage.object_store import is_url
+from tonnage.run.two_pass import sizing
+from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.two_pass.job_dir.schemas import Bound
+from tonnage.run.two_pass.job_spec import Event, Plan, Sampler, TwoPassJob
+from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo
+from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
+from tonnage.run.two_pass.splits import FileId, cut_splits
+
+ON_CLUSTERS = {
+    *("by", "stable", "unique", "columns", "schema"),
+    *("file_bytes", "format", "output_format"),
+}
+"""What of a `TableOrder` clusters do."""
+DIVIDED = {"columns", "text"}
+"""Kinds of formats, as the core has them, of which nodes can read parts."""
+QUOTED = ("csv", "tsv")
+"""Formats whose records may have newlines in quotes."""
+PLACES_PER_NODE = 16
+PLACES = 64
+"""Places to sample: so many on each node, and so many at least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSortJob(TwoPassJob):
+    """A sort of tables for a cluster; `table_sort_job` makes it.
+
+    Attributes:
+        order: What the rows are sorted by, and what becomes of them.
+    """
+
+    JOB = "sort"
+    LISTED = "sorted.json"
+    COPIED_AS_WRITTEN = False
+    SAMPLE = messages.SAMPLE_KEYS
+    PASS_ONE, PASS_TWO = messages.PASS_ONE, messages.PASS_TWO
+
+    order: TableOrder
+
+    @property
+    def kind_settings(self) -> dict[str, Any]:
+        return asdict(self.order)
+
+    def worker_config(self, job: str, node: str) -> TableWorkerConfig:
+        return TableWorkerConfig(**self.worker_fields(job, node), order=self.order)
+
+    def splits(self, holders: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
+        """Cut files at any byte; those whose records may have newlines in quotes stay whole."""
+        if not self._may_have_quotes([each.path for each in holders]):
+            return cut_splits(holders, 1)
+        return [
+            Split(each.path, 0, each.bytes, nodes, each.etag)
+            for each, nodes in holders.items()
+            if each.bytes
+        ]
+
+    def check_space(
+        self, nodes: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
+    ) -> None:
+        """Nothing to check: how many bytes rows have is not known yet."""
+
+    def partitioning(
+        self, workers: Mapping[str, int], splits: Sequence[Split], sample: Sampler
+    ) -> dict[str, Any]:
+        """Ranges of keys that nodes sample, and how all nodes read files and divide memory."""
+        if not splits:
+            return {"partitions": 1, "bounds": [], "single": [False], "table": _NO_TABLE}
+        threads = max(workers.values())
+        table_format, split_bytes = self._reading(splits, threads, sample)
+        sampled = sample(
+            max(PLACES, PLACES_PER_NODE * len(workers)),
+            messages.SAMPLE_KEYS,
+            format=table_format,
+            split_bytes=split_bytes,
+        )
+        ranges = self._ranges(sampled, len(workers), threads)
+        return {
+            "partitions": len(ranges["single"]),
+            "bounds": ranges["bounds"],
+            "single": ranges["single"],
+            "table": {
+                "format": table_format,
+                "split_bytes": split_bytes,
+                "block_bytes": ranges["block_bytes"],
+                "row_bytes": ranges["row_bytes"],
+                "rows_bytes": ranges["rows_bytes"],
+            },
+        }
+
+    def _reading(
+        self, splits: Sequence[Split], threads: int, sample: Sampler
+    ) -> tuple[dict[str, Any], int]:
+        """The format with the columns that all files have, and bytes of what is read at once."""
+        numbers = self._file_numbers(splits)
+        first = min(range(len(splits)), key=numbers.__getitem__)
+        table_format: dict[str, Any] = json.loads(sample(1, messages.LOOK_AT_FORMAT, [first])[0])
+        if not {*table_format} & DIVIDED:
+            raise core.UsageError(
+                "a cluster sorts Parquet, Arrow IPC, CSV, TSV and lines; sort this on one machine",
+                setting="input_format",
+            )
+        # The first file's columns come first, in their order.
+        looked = [
+            *sample(1, messages.LOOK_AT_COLUMNS, [first], format=table_format),
+            *sorted(sample(1, messages.LOOK_AT_COLUMNS, format=table_format)),
+        ]
+        columns = table_format.get("columns", {})
+        config = {
+            "schemas": [schema for found in looked for schema in json.loads(found)],
+            "columns": columns.get("columns"),
+            "declared": columns.get("schema"),
+            "memory_bytes": self.memory_bytes,
+            "workers": threads,
+        }
+        reading = core.run("fleet_table_reading", config)
+        if columns:
+            known = {"known_schema": reading["schema"], "columns": None, "schema": None}
+            table_format = {"columns": columns | known}
+        return table_format, reading["split_bytes"]
+
+    def _ranges(self, sampled: Sequence[bytes], nodes: int, threads: int) -> dict[str, Any]:
+        """Ranges of the sampled keys, and sizes that are the same on all nodes."""
+        with tempfile.TemporaryDirectory(prefix="tonnage-keys-") as directory:
+            samples = []
+            for number, keys in enumerate(sampled):
+                samples.append(Path(directory) / str(number))
+                samples[-1].write_bytes(keys)
+            config = {
+                "samples": [str(path) for path in samples],
+                "unique": self.order.unique,
+                "memory_bytes": self.memory_bytes,
+                "workers": threads,
+                "endpoints": nodes,
+                "connections": self.connections or sizing.usual_connections(nodes, threads),
+                "devices": [len(self.scratch), len(self.output)],
+            }
+            ranges: dict[str, Any] = core.run("fleet_table_boundaries", config)
+        return ranges
+
+    def pass_one(
+        self,
+        each: Round,
+        requests: Mapping[str, PassOne],
+        plan: Plan,
+        schedule: Schedule,
+        workers: Mapping[str, int],
+    ) -> Mapping[str, messages.TablePassOne]:
+        table = plan["table"]
+        room = sizing.space_needed(each, schedule)
+        growth = table["rows_bytes"] / max(schedule.input_bytes, 1)
+        bounds = [Bound(**bound) for bound in plan["bounds"]]
+        numbers = self._file_numbers(schedule.splits) if self.order.stable else []
+        return {
+            node: messages.TablePassOne(
+                **msgspec.structs.asdict(request),
+                format=table["format"],
+                split_bytes=table["split_bytes"],
+                block_bytes=table["block_bytes"],
+                row_bytes=table["row_bytes"],
+                bounds=bounds,
+                room_bytes=int(growth * room.get(node, 0)),
+                file_numbers=[numbers[one] for one in each.reads.get(node, ()) if numbers],
+            )
+            for node, request in requests.items()
+        }
+
+    def check_round(
+        self, each: Round, results: Mapping[str, messages.TablePassOneResult]
+    ) -> dict[str, Any]:
+        """Rows and their bytes, for the record."""
+        return {
+            "rows": sum(result.read.records for result in results.values()),
+            "given_bytes": sum(result.rows_bytes for result in results.values()),
+        }
+
+    def pass_two(
+        self, requests: Mapping[str, PassTwo], plan: Plan, events: Sequence[Event]
+    ) -> Mapping[str, messages.TablePassTwo]:
+        table = plan["table"]
+        return {
+            node: messages.TablePassTwo(
+                **msgspec.structs.asdict(request),
+                format=table["format"],
+                block_bytes=table["block_bytes"],
+                row_bytes=table["row_bytes"],
+            )
+            for node, request in requests.items()
+        }
+
+    def has_single_key(self, plan: Plan, place: int) -> bool:
+        single: bool = plan["single"][place]
+        return single
+
+    def is_complete(
+        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
+    ) -> bool:
+        """When all files are there, of all that came; adopted copies were complete."""
+        return (len(files), received_bytes) == (last.files, last.taken)
+
+    def check_totals(self, schedule: Schedule) -> None:
+        """Check that all splits were read, and that the rows that were read are those written."""
+        read, written = schedule.read, schedule.written
+        lacks = read.records != written.records and not self.order.unique
+        if read.bytes != schedule.input_bytes or read.checksum != written.checksum or lacks:
+            raise FatalJobError(
+                f"the rows written ({written.records}, checksum {written.checksum:x}) do not match "
+                f"the rows read ({read.records}, checksum {read.checksum:x}) from {read.bytes} of "
+                f"{schedule.input_bytes} bytes of input: the output is not valid; start again with "
+                "another job directory"
+            )
+
+    def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
+        return {
+            "records": schedule.read.records,
+            "bytes": schedule.read.bytes,
+            "checksum": f"{schedule.read.checksum:x}",
+            "shuffled_records": sum(event.get("rows", 0) for event in events),
+            "shuffled_bytes": sum(event.get("given_bytes", 0) for event in events),
+            "written_records": schedule.written.records,
+            "written_bytes": schedule.written.bytes,
+        }
+
+    def _may_have_quotes(self, paths: Sequence[str]) -> bool:
+        """Whether a newline may be within a record, which only all bytes before it tell."""
+        if self.order.format != AUTO:
+            return self.order.format in QUOTED
+        suffixes = tuple(suffix for name in QUOTED for suffix in FORMATS[name])
+        return any(path.lower().endswith(suffixes) for path in paths)
+
+    def _file_numbers(self, splits: Sequence[Split]) -> list[int]:
+        """The number of each split's file in the order of the input: as on one machine.
+
+        Files that were named come first, as they were given, then those of directories by name.
+        """
+
+        def place(split: Split) -> tuple[int, str, str, tuple[str, ...]]:
+            paths = self.paths_on(split.holders[0], self.inputs)
+            named = paths.index(split.path) if split.path in paths else len(paths)
+            return named, os.path.basename(split.path), split.path, split.holders
+
+        places = [place(split) for split in splits]
+        numbers = {each: number for number, each in enumerate(sorted({*places}))}
+        return [numbers[each] for each in places]
+
+
+_NO_TABLE: dict[str, Any] = {
+    "format": {},
+    "split_bytes": 0,
+    "block_bytes": 0,
+    "row_bytes": 0,
+    "rows_bytes": 0,
+}
+"""Of an input without a byte, which has no rows."""
+
+
+def table_sort_job(order: TableOrder, **fields: Any) -> TableSortJob:
+    """A sort of tables for a cluster.
+
+    Raises:
+        UsageError: It needs what only a sort on one machine has.
+    """
+    for each in fields_of(order):
+        if each.name not in ON_CLUSTERS and getattr(order, each.name) != each.default:
+            raise core.UsageError(
+                "a cluster does not do this; sort on one machine, or leave it out",
+                setting=each.name,
+            )
+    for setting in ("inputs", "output"):
+        if url := next(filter(is_url, fields[setting]), None):
+            raise core.UsageError(
+                f"{url}: a cluster sorts tables on nodes' disks; use paths",
+                setting="output" if setting == "output" else None,
+            )
+    return TableSortJob(order=order, **fields)
