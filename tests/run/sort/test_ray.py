@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.cli.command import Tonnage
@@ -77,6 +79,30 @@ def test_three_nodes_sort_together(
     assert all(node["lost"] is None and node["cpu_seconds"] > 0 for node in record["nodes"])
     for node in ALL:
         assert list((disk / node / "scratch").iterdir()) == []
+
+
+def test_three_nodes_sort_a_table_together(
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
+) -> None:
+    (shared / "table").mkdir()
+    rows = 300_000
+    for number in range(3):
+        values = [(7919 * row + number) % rows for row in range(rows)]
+        table = pa.table({"k": values, "v": [f"value {value % 1000}" for value in values]})
+        pq.write_table(table, shared / "table" / f"{number}.parquet", row_group_size=50_000)
+    words = sort(cluster, shared, disk, "--by", "v,-k")
+    words[2] = str(shared / "table")
+    done = tonnage.run(*words, env=cluster.env, check=True)
+    record = json.loads(done.stdout)
+    assert (record["records"], record["written_records"]) == (3 * rows, 3 * rows)
+    assert all(node["lost"] is None and node["written_bytes"] for node in record["nodes"])
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    found = pa.concat_tables([pq.read_table(each["path"]) for each in listed])
+    assert found.equals(found.sort_by([("v", "ascending"), ("k", "descending")]))
+    assert found["k"].value_counts().field("counts").unique().to_pylist() == [3]
+    refused = tonnage.run(*words, "--limit", "5", env=cluster.env)
+    assert refused.returncode == 2
+    assert "--limit: a cluster does not do this; sort on one machine" in refused.stderr
 
 
 def test_nodes_sort_as_planned_or_not_at_all(

@@ -34,11 +34,9 @@ from tonnage.run.two_pass.splits import FileId, cut_splits
 
 ON_CLUSTERS = {
     *("by", "stable", "unique", "columns", "schema"),
-    *("file_bytes", "format", "output_format"),
+    *("file_bytes", "format", "output_format", "dialect"),
 }
 """What of a `TableOrder` clusters do."""
-DIVIDED = {"columns", "text"}
-"""Kinds of formats, as the core has them, of which nodes can read parts."""
 QUOTED = ("csv", "tsv")
 """Formats whose records may have newlines in quotes."""
 PLACES_PER_NODE = 16
@@ -119,11 +117,6 @@ class TableSortJob(TwoPassJob):
         numbers = self._file_numbers(splits)
         first = min(range(len(splits)), key=numbers.__getitem__)
         table_format: dict[str, Any] = json.loads(sample(1, messages.LOOK_AT_FORMAT, [first])[0])
-        if not {*table_format} & DIVIDED:
-            raise core.UsageError(
-                "a cluster sorts Parquet, Arrow IPC, CSV, TSV and lines; sort this on one machine",
-                setting="input_format",
-            )
         # The first file's columns come first, in their order.
         looked = [
             *sample(1, messages.LOOK_AT_COLUMNS, [first], format=table_format),
