@@ -150,7 +150,7 @@ impl TablePlan {
                 ..*shape
             })?;
             // Two blocks of each worker and partition are short.
-            let full = shape.rows_bytes / plan.block_bytes as u64;
+            let full = shape.rows_bytes / shape.endpoints as u64 / plan.block_bytes as u64;
             let full = usize::try_from(full).unwrap_or(usize::MAX);
             let blocks = full.saturating_add(2 * plan.workers * plan.partitions);
             let needed = blocks.saturating_mul(INDEX_BYTES);
@@ -308,7 +308,7 @@ impl TablePlan {
             let split_buffers = plan.split_buffers.min(workers + 2);
             let reading = split_buffers * shape.split_span + workers * shape.decoding_bytes;
             let open = workers * partitions;
-            let room = shape.memory_bytes.saturating_sub(reading) / block_bytes;
+            let room = plan.memory_bytes.saturating_sub(reading) / block_bytes;
             if open + fewest <= room {
                 let spare = (room - open - fewest) / 2;
                 return Ok(Self {

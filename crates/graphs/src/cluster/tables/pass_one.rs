@@ -77,7 +77,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (devices, endpoints) = (config.scratch.len(), config.mesh.endpoints.len());
     let spans = all.extents.iter().map(|extent| extent.span());
     let shape = TableShape {
-        rows_bytes: config.room_bytes,
+        rows_bytes: config.room_bytes * endpoints as u64, // as if all got as much
         row_bytes: config.row_bytes,
         memory_bytes: config.memory_bytes,
         workers: workers(),
@@ -93,7 +93,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let plan = TablePlan::of_round(&shape, partitions, config.block_bytes)?;
     let scratch = Scratch::in_files(&config.disk, &config.scratch, config.room_bytes)?;
     let scratch = Arc::new(scratch.with_checksums());
-    let memory = memory(config.memory_bytes)?;
+    let memory = memory(plan.memory_bytes)?;
     let mesh = connect(&config.mesh, handle)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let mut passes = TablePasses::new(watch, &config.disk, table.as_ref(), false, memory);

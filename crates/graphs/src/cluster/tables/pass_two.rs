@@ -115,7 +115,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     })?;
     let plan = plan.with_blocks(config.block_bytes);
     let log = FinishedLog::open(&config.finished)?;
-    let memory = memory(config.memory_bytes)?;
+    let memory = memory(plan.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
     // An unlinked file, which costs nothing unless a partition is too large.
