@@ -83,7 +83,7 @@ fn batch(rows: usize, seed: u64) -> RecordBatch {
 }
 
 fn file_of(batches: &[RecordBatch]) -> Result<Memory, FormatError> {
-    let mut writer = FileWriter::new(&batches[0].schema(), Vec::new())?;
+    let mut writer = FileWriter::new(&batches[0].schema(), None, Vec::new())?;
     for batch in batches {
         writer.append(batch)?;
     }

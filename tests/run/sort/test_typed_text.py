@@ -390,23 +390,45 @@ ROWS = "".join(f"{each},{each}\n" for each in range(300_000))
             r'in.csv: the record at byte 3977784 has "x" in column "v", which is no int64; specify',
         ),
         (
-            *("in.json", '{"k": 1}\n' * 200_000 + '{"k": 1.5}\n', TableOrder(by="k")),
+            *(
+                "in.json",
+                '{"k": 1}\n' * 200_000 + '{"k": 1.5}\n',
+                TableOrder(by="k", columns=["k"]),
+            ),
             r'in.json: the record at byte 1800000 has "1.5" in column "k", which is no int64',
         ),
         (
-            *("in.json", '{"k": 1}\n' * 200_000 + '{"k": 1, "z": 2}\n', TableOrder(by="k")),
+            *(
+                "in.json",
+                '{"k": 1}\n' * 200_000 + '{"k": 1, "z": 2}\n',
+                TableOrder(by="k", columns=["k"]),
+            ),
             r'byte 1800000 has the field "z", which the schema lacks; specify a schema that has it',
         ),
         (
-            *("in.json", '{"k": 1}\n' * 200_000 + '{"k": 1\n', TableOrder(by="k")),
+            *("in.json", '{"k": 1}\n' * 200_000 + '{"k": 1\n', TableOrder(by="k", columns=["k"])),
             r"byte 1800000 is no JSON: EOF while parsing an object at its byte 7",
         ),
         (
-            *("in.json", '{"k": 1}\n' * 200_000 + '{"k": 1, "k": 2}\n', TableOrder(by="k")),
+            *(
+                "in.json",
+                '{"k": 1}\n' * 200_000 + '{"k": 1, "k": 2}\n',
+                TableOrder(by="k", columns=["k"]),
+            ),
             r'has the field "k" twice',
         ),
-        ("in.json", '{"k": 1}\n{"k": "a"}\n', TableOrder(by="k"), "specify a schema"),
-        ("in.json", '{"k": 1}\n', TableOrder(by="z"), "there is no column 'z'; the columns are k"),
+        (
+            "in.json",
+            '{"k": 1}\n{"k": "a"}\n',
+            TableOrder(by="k", columns=["k"]),
+            "specify a schema",
+        ),
+        (
+            "in.json",
+            '{"k": 1}\n',
+            TableOrder(by="z", columns=["k"]),
+            "there is no column 'z'; the columns are k",
+        ),
         ("in.json", '{"k": 1}\n', TableOrder(by="k", columns=["z"]), "there is no column 'z'"),
         (
             *("in.csv", "k,v\n1,2,3\n", TableOrder(by="k", schema="k:int64")),

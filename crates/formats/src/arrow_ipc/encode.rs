@@ -1,14 +1,17 @@
 //! A file that record batches are appended to.
 //!
-//! It is not compressed, so that programs can map it into memory. Batches have places in
+//! It is not compressed by default, so that programs can map it into memory. Batches have places in
 //! dictionaries that grow with them; the dictionaries are written last, which the format allows
 //! where a footer tells where they are. So they are whole, and no reader has to know deltas.
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::SchemaRef;
 
+use super::codec::Codec;
 use super::dictionaries::Dictionaries;
 use crate::error::FormatError;
 
@@ -19,13 +22,18 @@ pub struct FileWriter<W: Write> {
 }
 
 impl<W: Write> FileWriter<W> {
-    /// Begins a file.
+    /// Begins a file, whose buffers are compressed if there is a codec.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn new(schema: &SchemaRef, to: W) -> Result<Self, FormatError> {
+    pub fn new(schema: &SchemaRef, codec: Option<Codec>, to: W) -> Result<Self, FormatError> {
+        let codec = codec.map(|codec| match codec {
+            Codec::Lz4 => CompressionType::LZ4_FRAME,
+            Codec::Zstd => CompressionType::ZSTD,
+        });
+        let options = IpcWriteOptions::default().try_with_compression(codec)?;
         Ok(Self {
-            writer: arrow_ipc::writer::FileWriter::try_new(to, schema)?,
+            writer: arrow_ipc::writer::FileWriter::try_new_with_options(to, schema, options)?,
             dictionaries: Dictionaries::default(),
         })
     }

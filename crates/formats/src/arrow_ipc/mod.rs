@@ -13,6 +13,7 @@ mod messages;
 mod places;
 mod split;
 
+pub use codec::Codec;
 pub use decode::Decoder;
 pub use encode::FileWriter;
 pub use split::{ArrowFile, Projection, Split};

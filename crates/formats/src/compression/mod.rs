@@ -1,7 +1,9 @@
 //! Compressed text: one stream a file, of one member or several end to end.
 
+mod compressor;
 mod decompressor;
 
+pub use compressor::Compressor;
 pub use decompressor::Decompressor;
 
 /// How a file of text is compressed.

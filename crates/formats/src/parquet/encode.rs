@@ -22,12 +22,15 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use super::sampling::{is_compressible, repeats};
+use crate::compression::Codec;
 use crate::error::FormatError;
 
 const STRICT: CastOptions<'_> = CastOptions {
     safe: false, // what does not fit is an error, not null
     format_options: FormatOptions::new(),
 };
+/// What Brotli takes with its window of 4 MiB.
+const BROTLI_BYTES: usize = 16 << 20;
 
 /// How files are written.
 #[derive(Clone, Debug)]
@@ -68,6 +71,20 @@ impl Output {
             parquet: Arc::new(parquet),
             codec,
         })
+    }
+
+    /// Memory that the codec takes while it compresses a page.
+    #[must_use]
+    pub fn codec_bytes(&self) -> usize {
+        match self.codec {
+            Compression::ZSTD(level) => {
+                let level = u32::try_from(level.compression_level()).ok();
+                Codec::Zstd.compressor_bytes(level)
+            }
+            Compression::GZIP(_) => Codec::Gzip.compressor_bytes(None),
+            Compression::BROTLI(_) => BROTLI_BYTES,
+            _ => 0,
+        }
     }
 
     fn properties(&self) -> WriterPropertiesBuilder {

@@ -44,28 +44,9 @@ impl Dialect {
         &self,
         record: &'a [u8],
         places: &[usize],
-        mut each: impl FnMut(usize, Option<Field<'a>>),
+        each: impl FnMut(usize, Option<Field<'a>>),
     ) {
-        let mut wanted = places.iter().copied().enumerate();
-        let Some((mut number, mut place)) = wanted.next() else {
-            return;
-        };
-        let (mut rest, mut at) = (Some(record), 0);
-        loop {
-            let field = rest.map(|rest| self.first_field(rest));
-            if at == place {
-                each(number, field.map(|(field, _)| field));
-                match wanted.next() {
-                    Some(next) => (number, place) = next,
-                    None => return,
-                }
-            }
-            rest = field.and_then(|(_, behind)| behind);
-            at += 1;
-            if rest.is_none() && at > place {
-                return;
-            }
-        }
+        fields_of(record, places, |rest| self.first_field(rest), each);
     }
 
     /// The first field, and what is behind its delimiter.
@@ -108,6 +89,48 @@ impl Dialect {
     }
 }
 
+/// The fields between blanks, as many as there are, in these places; as `Dialect::fields`.
+pub fn words<'a>(record: &'a [u8], places: &[usize], each: impl FnMut(usize, Option<Field<'a>>)) {
+    fields_of(record, places, first_word, each);
+}
+
+fn fields_of<'a>(
+    record: &'a [u8],
+    places: &[usize],
+    first_field: impl Fn(&'a [u8]) -> (Field<'a>, Option<&'a [u8]>),
+    mut each: impl FnMut(usize, Option<Field<'a>>),
+) {
+    let mut wanted = places.iter().copied().enumerate().peekable();
+    let (mut rest, mut at) = (Some(record), 0);
+    while let Some(&(_, place)) = wanted.peek() {
+        let field = rest.map(&first_field);
+        // A field may be part of the key more than once.
+        while let Some((number, _)) = wanted.next_if(|wanted| wanted.1 == at) {
+            each(number, field.map(|(field, _)| field));
+        }
+        rest = field.and_then(|(_, behind)| behind);
+        at += 1;
+        if rest.is_none() && at > place {
+            at = wanted.peek().map_or(at, |wanted| wanted.1);
+        }
+    }
+}
+
+/// What is between blanks, and what is behind it from the next blank on.
+fn first_word(record: &[u8]) -> (Field<'_>, Option<&[u8]>) {
+    let blanks = record
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let word = &record[blanks.count()..];
+    let end = memchr::memchr2(b' ', b'\t', word);
+    let field = Field {
+        bytes: &word[..end.unwrap_or(word.len())],
+        is_quoted: false,
+        has_quotes: None,
+    };
+    (field, end.map(|end| &word[end..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +170,21 @@ e",f"#;
         assert_eq!(values("", &[0, 1]), [some(""), None]);
         assert_eq!(values("\"", &[0]), [some("")]);
         assert_eq!(values("a,", &[0, 1, 2]), [some("a"), some(""), None]);
+    }
+
+    #[test]
+    fn fields_between_blanks() {
+        let mut found = Vec::new();
+        words(b" \tone  two\tthree ", &[0, 1, 2, 3, 4], |number, field| {
+            found.push((number, field.map(|field| field.bytes)));
+        });
+        let expected = [
+            Some(&b"one"[..]),
+            Some(b"two"),
+            Some(b"three"),
+            Some(b""),
+            None,
+        ];
+        assert_eq!(found, expected.into_iter().enumerate().collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,7 @@
 //! Keys of records: bytes that compare as the fields' values do.
 
-use crate::text::fields::{Dialect, Field};
+use crate::text::decimal_key::DecimalText;
+use crate::text::fields::{Dialect, Field, words};
 
 /// What a field is compared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,29 @@ pub enum FieldKind {
     Integer,
     /// As a number.
     Float,
+    /// As the number that it begins with, of any length, as GNU sort's `-n`; 0 if there is none, or
+    /// no field.
+    Decimal,
+    /// As false or true; of JSON only.
+    Boolean,
+}
+
+impl FieldKind {
+    /// Whether all keys of it have the same length.
+    fn is_short(self) -> bool {
+        matches!(self, Self::Integer | Self::Float)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "string",
+            Self::Integer => "whole number of 64 bits",
+            Self::Float | Self::Decimal => "number",
+            Self::Boolean => "boolean",
+        }
+    }
 }
 
 /// A field of the key.
@@ -26,19 +50,27 @@ pub struct FieldKey {
     pub nulls_first: bool,
 }
 
-/// A field that is not what it is compared as.
+/// Why a record has no key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyError {
-    /// The number of the key's field.
-    pub number: usize,
-    /// What it has.
-    pub value: String,
+pub enum KeyError {
+    /// A field that is not what it is compared as.
+    Value {
+        /// The number of the key's field.
+        number: usize,
+        /// What it is compared as.
+        kind: FieldKind,
+        /// What it has.
+        value: String,
+    },
+    /// What the record is not.
+    Record(String),
 }
 
 /// Makes keys of records.
 #[derive(Clone, Debug)]
 pub struct TextKeys {
-    dialect: Dialect,
+    /// Without one, fields are between blanks.
+    dialect: Option<Dialect>,
     keys: Vec<FieldKey>,
     /// Places of fields in ascending order, and the numbers of the keys that they are.
     places: Vec<usize>,
@@ -48,9 +80,9 @@ pub struct TextKeys {
 const VALUE: u8 = 1;
 
 impl TextKeys {
-    /// Keys of these fields.
+    /// Keys of these fields, which are between blanks without a dialect.
     #[must_use]
-    pub fn new(dialect: Dialect, keys: Vec<FieldKey>) -> Self {
+    pub fn new(dialect: Option<Dialect>, keys: Vec<FieldKey>) -> Self {
         let mut placed: Vec<(usize, usize)> = keys
             .iter()
             .enumerate()
@@ -77,8 +109,8 @@ impl TextKeys {
     /// The length of every key, unless they differ.
     #[must_use]
     pub fn key_bytes(&self) -> Option<usize> {
-        let numbers = self.keys.iter().filter(|key| key.kind != FieldKind::Bytes);
-        (numbers.count() == self.keys.len()).then_some(9 * self.keys.len())
+        let is_short = self.keys.iter().all(|key| key.kind.is_short());
+        is_short.then_some(9 * self.keys.len())
     }
 
     /// Appends the key of a record, which comes without its newline.
@@ -94,9 +126,14 @@ impl TextKeys {
         scratch.fields.clear();
         scratch.fields.resize(self.keys.len(), None);
         let base = record.as_ptr() as usize;
-        self.dialect.fields(record, &self.places, |number, field| {
-            scratch.fields[self.numbers[number]] = field.map(|field| FieldPlace::of(field, base));
-        });
+        let fields = &mut scratch.fields;
+        let each = |number: usize, field: Option<Field<'_>>| {
+            fields[self.numbers[number]] = field.map(|field| FieldPlace::of(field, base));
+        };
+        match self.dialect {
+            Some(dialect) => dialect.fields(record, &self.places, each),
+            None => words(record, &self.places, each),
+        }
         for (number, key) in self.keys.iter().enumerate() {
             let found = match key.place {
                 None => Some(FieldPlace::whole_record(record)),
@@ -105,17 +142,23 @@ impl TextKeys {
             let field =
                 found.filter(|found| found.is_quoted || found.len > 0 || key.place.is_none());
             let Some(found) = field else {
+                if key.kind == FieldKind::Decimal {
+                    to.push(VALUE);
+                    push_value(key, &[], to);
+                    continue;
+                }
                 to.push(if key.nulls_first { 0 } else { 2 });
-                if key.kind != FieldKind::Bytes {
+                if key.kind.is_short() {
                     to.extend_from_slice(&[0; 8]);
                 }
                 continue;
             };
             to.push(VALUE);
-            let field = found.field(record, self.dialect.quote);
+            let field = found.field(record, self.dialect.and_then(|dialect| dialect.quote));
             let value = field.value(&mut scratch.value);
-            push_value(key, value, to).ok_or_else(|| KeyError {
+            push_value(key, value, to).ok_or_else(|| KeyError::Value {
                 number,
+                kind: key.kind,
                 value: String::from_utf8_lossy(value).into_owned(),
             })?;
         }
@@ -171,17 +214,9 @@ impl FieldPlace {
 fn push_value(key: &FieldKey, value: &[u8], to: &mut Vec<u8>) -> Option<()> {
     let inverted = if key.descending { u8::MAX } else { 0 };
     match key.kind {
-        FieldKind::Bytes => {
-            let begin = to.len();
-            for part in ZeroEscaped(value) {
-                to.extend_from_slice(part);
-            }
-            to.push(0);
-            if key.descending {
-                to.push(0);
-                to[begin..].iter_mut().for_each(|byte| *byte = !*byte);
-            }
-        }
+        FieldKind::Bytes => push_bytes(value, key.descending, to),
+        FieldKind::Decimal => DecimalText::beginning(value).push_key(inverted, to),
+        FieldKind::Boolean => return None,
         FieldKind::Integer => {
             let text = std::str::from_utf8(value).ok()?.trim();
             let bits = text.parse::<i64>().ok()? as u64 ^ (1 << 63);
@@ -193,6 +228,19 @@ fn push_value(key: &FieldKey, value: &[u8], to: &mut Vec<u8>) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Appends bytes of any length.
+pub(super) fn push_bytes(value: &[u8], descending: bool, to: &mut Vec<u8>) {
+    let begin = to.len();
+    for part in ZeroEscaped(value) {
+        to.extend_from_slice(part);
+    }
+    to.push(0);
+    if descending {
+        to.push(0);
+        to[begin..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
 }
 
 /// Bits that compare as floats do: one zero, and one NaN above all numbers.

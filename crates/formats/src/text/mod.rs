@@ -1,13 +1,18 @@
-//! Text: lines, and records of CSV files, sorted as they are.
+//! Text: lines, records of CSV files, and JSON lines, sorted as they are.
 //!
 //! A record keeps its bytes; only the fields of its key are looked at. Splits are cut at any byte:
 //! `record_cutter` finds where records begin, also where a split begins within quotes, and joins the record
 //! that spans two splits, or many.
 
+mod decimal_key;
 mod fields;
+mod json_keys;
 mod keys;
 mod record_cutter;
+mod record_keys;
 
 pub use fields::{Dialect, Field};
+pub use json_keys::{JsonKey, JsonKeys};
 pub use keys::{FieldKey, FieldKind, KeyError, Scratch, TextKeys};
 pub use record_cutter::{RecordCutter, TooLong, WholeRecords};
+pub use record_keys::{KeyScratch, RecordKeys};

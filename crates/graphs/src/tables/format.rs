@@ -8,7 +8,8 @@ use tonnage_tables::ColumnOrder;
 use crate::error::JobError;
 use crate::tables::columns::column_file::ColumnFormat;
 use crate::tables::columns::column_table::ColumnTable;
-use crate::tables::columns::output::OutputFormat;
+use crate::tables::columns::output::{ColumnFiles, OutputFormat};
+use crate::tables::compression::CompressionConfig;
 use crate::tables::input::table::Table;
 use crate::tables::input::table_file::TableFile;
 use crate::tables::input::table_schema::WantedColumns;
@@ -37,6 +38,9 @@ pub enum FormatConfig {
         /// All columns, where they are known already, since these are not all files.
         #[serde(default)]
         known_schema: Option<String>,
+        /// How files are compressed; Parquet with Snappy by default, others not.
+        #[serde(default)]
+        compression: Option<CompressionConfig>,
     },
     /// Lines, or records of fields, which are kept as they are.
     Text(TextConfig),
@@ -48,6 +52,9 @@ pub enum FormatConfig {
         output: OutputFormat,
         /// The order.
         order: Vec<ColumnOrder>,
+        /// How files are compressed; by default as their format usually is.
+        #[serde(default)]
+        compression: Option<CompressionConfig>,
     },
 }
 
@@ -68,11 +75,16 @@ pub fn open(
             columns,
             schema,
             known_schema,
+            compression,
         } => {
+            let output = ColumnFiles {
+                format: *output,
+                compression: *compression,
+            };
             let (schema, known) = (schema.as_deref(), known_schema.as_deref());
             let wanted = WantedColumns::new(columns.as_deref(), schema, known)?;
             let table = Arc::new(Table::open(*input, files, &wanted)?);
-            let table = ColumnTable::new(table, *output, order, is_stable)?;
+            let table = ColumnTable::new(table, output, order, is_stable)?;
             Ok(Box::new(table))
         }
         FormatConfig::Text(text) => text_table::open(text, files, is_stable),
@@ -80,9 +92,14 @@ pub fn open(
             input,
             output,
             order,
+            compression,
         } => {
+            let output = ColumnFiles {
+                format: *output,
+                compression: *compression,
+            };
             let text = TypedText::open(input, files)?;
-            Ok(Box::new(ColumnTable::new(text, *output, order, is_stable)?))
+            Ok(Box::new(ColumnTable::new(text, output, order, is_stable)?))
         }
     }
 }

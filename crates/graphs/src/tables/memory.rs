@@ -59,6 +59,8 @@ pub struct TableShape {
     pub requests: StoreRequests,
     /// What a worker needs to decode.
     pub decoding_bytes: usize,
+    /// What a worker needs to encode, apart from row groups.
+    pub encoding_bytes: usize,
     /// The longest split, with the alignment of its pieces.
     pub split_span: usize,
     /// Nodes that divide rows among partitions together.
@@ -129,6 +131,8 @@ pub struct TablePlan {
     pub most_rows: usize,
     /// Bytes of a row group.
     pub group_bytes: usize,
+    /// What a worker needs to encode.
+    pub encoding_bytes: usize,
     /// Blocks of output files.
     pub output_block_bytes: usize,
     /// How many.
@@ -179,6 +183,7 @@ impl TablePlan {
             depth,
             requests,
             decoding_bytes,
+            encoding_bytes,
             split_span,
             endpoints,
             links,
@@ -192,9 +197,9 @@ impl TablePlan {
         };
         let slots = workers + scratches;
         let group_bytes = (memory_bytes / 16 / workers).min(GROUP_BYTES);
-        let encoding = workers * 2 * group_bytes;
+        let encoding_bytes = encoding_bytes + 2 * group_bytes;
         let room = memory_bytes
-            .saturating_sub(output_blocks * output_block_bytes + encoding)
+            .saturating_sub(output_blocks * output_block_bytes + workers * encoding_bytes)
             .max(ALIGNMENT);
         let slot_bytes = longest_slot(room, slots, workers, row_bytes);
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
@@ -213,8 +218,10 @@ impl TablePlan {
             return Err(setting_error(
                 "memory",
                 format!(
-                    "{memory_bytes} bytes are not enough: decoding alone takes {} bytes; use more",
-                    workers * decoding_bytes + split_buffers * split_span
+                    "{memory_bytes} bytes are not enough: decoding or encoding alone takes {} \
+                     bytes; use more",
+                    (workers * decoding_bytes + split_buffers * split_span)
+                        .max(workers * encoding_bytes)
                 ),
             ));
         }
@@ -233,7 +240,7 @@ impl TablePlan {
         let most_rows = slot_bytes / row_bytes.max(16) * 2;
         let one = split_buffers * split_span + workers * decoding_bytes;
         let two = slots * slot_bytes
-            + workers * (most_rows * ENTRY_BYTES + 2 * group_bytes)
+            + workers * (most_rows * ENTRY_BYTES + encoding_bytes)
             + output_blocks * output_block_bytes;
         // Of each worker and partition two blocks are short, and one is open.
         let others = (3 * workers * partitions + spare_blocks) * block_bytes;
@@ -256,6 +263,7 @@ impl TablePlan {
             slot_bytes,
             most_rows,
             group_bytes,
+            encoding_bytes,
             output_block_bytes,
             output_blocks,
             blocks_bytes,
@@ -269,7 +277,7 @@ impl TablePlan {
         let row_bytes = usize::try_from(bytes / rows.max(1)).unwrap_or(usize::MAX);
         let others = self.blocks_bytes
             + self.output_blocks * self.output_block_bytes
-            + self.workers * 2 * self.group_bytes;
+            + self.workers * self.encoding_bytes;
         let room = self.memory_bytes.saturating_sub(others);
         let longest = longest_slot(room, self.slots, self.workers, row_bytes);
         let average = usize::try_from(bytes / self.partitions as u64).unwrap_or(usize::MAX);
@@ -381,6 +389,7 @@ mod tests {
             let (split_span, _) = splits(memory_bytes, workers, 0);
             let shape = TableShape {
                 rows_bytes, row_bytes, memory_bytes, workers, devices, decoding_bytes, split_span,
+                encoding_bytes: 64 << 10,
                 depth: 8, endpoints, links: (endpoints - 1) * connections, longest_partition: None,
                 requests: StoreRequests::default(),
             };

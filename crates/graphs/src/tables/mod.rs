@@ -1,6 +1,7 @@
 //! The sort of tables on one machine: rows of any types, by keys of any columns.
 
 pub(crate) mod columns;
+mod compression;
 pub(crate) mod format;
 pub(crate) mod input;
 mod limit;

@@ -320,6 +320,7 @@ impl TableSort<'_> {
             endpoints: 1,
             links: 0,
             longest_partition: None,
+            encoding_bytes: self.table.encoding(0).memory_bytes(),
         })
     }
 }

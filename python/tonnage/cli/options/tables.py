@@ -44,13 +44,18 @@ class TableOptions:
         Option("FORMAT", "parquet, arrow, csv, tsv or json. Default: that of the input."),
     ] = None
     delimiter: Annotated[
-        str | None, Option("CHARACTER", "Between fields of CSV. Default: a comma; of TSV a tab.")
+        str | None,
+        Option("CHARACTER", "Between fields. Default: CSV comma, TSV tab, lines blanks."),
     ] = None
     no_header: Annotated[
         bool, typer.Option("--no-header", help="CSV has no header; columns are f0, f1 and so on.")
     ] = False
     encoding: Annotated[
         str | None, Option("NAME", "Encoding of text that is read, like latin-1. Default: UTF-8.")
+    ] = None
+    compression: Annotated[
+        str | None,
+        Option("CODEC", "How output is compressed, as zstd or zstd:9. Default: snappy or none."),
     ] = None
     file_size: Annotated[
         int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
@@ -68,6 +73,7 @@ class TableOptions:
             ("--delimiter", self.delimiter is not None),
             ("--no-header", self.no_header),
             ("--encoding", self.encoding is not None),
+            ("--compression", self.compression is not None),
             ("--file-size", self.file_size is not None),
         ):
             if given:
@@ -94,4 +100,5 @@ class TableOptions:
                 has_header=not self.no_header,
                 encoding=self.encoding,
             ),
+            compression=self.compression,
         )

@@ -75,9 +75,10 @@ def run_sort(
 ) -> None:
     """Sort tables by columns (--by), or fixed-length records by key, in two passes.
 
-    Tables are Parquet, Arrow IPC (Feather), CSV, TSV or JSON lines with the same columns, or lines
-    of text (--by line). A minus before a column is descending order; nulls come last, or first
-    with COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers.
+    Tables are Parquet, Arrow IPC (Feather), CSV or TSV files with the same columns, JSON lines, or
+    lines of text (--by line, or by their fields, as --by 2,-3:numeric). Text may be compressed (gz,
+    zst, bz2). A minus before a column is descending order; nulls come last, or first with
+    COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work. Tables are
     read from and written to disks there, and only as a whole (no --limit).
@@ -90,6 +91,8 @@ def run_sort(
         tonnage run sort events --by user,-ts --output sorted --scratch /mnt/tmp
         tonnage run sort a.csv b.csv --by -value --unique --output out --scratch tmp
         tonnage run sort a.json --by t --output-format arrow --output out --scratch s
+        tonnage run sort b.jsonl.gz --by user.id,-ms --output out --scratch tmp
+        tonnage run sort a.txt --by 2,-3:numeric --stable --output out --scratch tmp
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
         tonnage run sort /t --by ts --output /mnt/out --scratch /mnt/tmp --cluster auto

@@ -8,6 +8,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
+from tonnage.run.sort.compression import parse_compression
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
 from tonnage.run.sort.order import parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
@@ -45,7 +46,8 @@ class TableOrder:
     these types, and null where a file lacks them. A file of the output has about ``file_bytes``
     bytes of rows at most. ``format`` is one of `FORMATS`, or inferred from the name of the first
     file; ``output_format`` one of `OUTPUT_FORMATS`, or that of the input. ``dialect`` is how text
-    is written.
+    is written. ``compression`` is one of the output format's `CODECS`, such as ``zstd`` or
+    ``zstd:9``; by default snappy for Parquet, and none for others.
     """
 
     by: str
@@ -58,6 +60,7 @@ class TableOrder:
     format: str = AUTO
     output_format: str | None = None
     dialect: Dialect = field(default_factory=Dialect)
+    compression: str | None = None
 
 
 def sort_table(
@@ -137,13 +140,23 @@ def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     Raises:
         UsageError: The input is of no such format, or cannot be sorted like this.
     """
-    columns = parse_order(order.by)
     name = _by_suffix(inputs.first) if order.format == AUTO else order.format
+    output = order.output_format or name
+    [(kind, config)] = _uncompressed(inputs, order, name, output).items()
+    compression = parse_compression(
+        order.compression, output if output in COLUMN_FORMATS else "text"
+    )
+    return {kind: config | {"compression": compression}}
+
+
+def _uncompressed(
+    inputs: TableInput, order: TableOrder, name: str, output: str
+) -> dict[str, dict[str, Any]]:
+    columns = parse_order(order.by)
     if name not in FORMATS:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
         )
-    output = order.output_format or name
     if order.output_format not in (None, *OUTPUT_FORMATS):
         raise core.UsageError(
             f"{order.output_format} is not one of {', '.join(OUTPUT_FORMATS)}",
@@ -178,7 +191,7 @@ def _refuse_dialect(name: str, output: str, dialect: Dialect) -> None:
     """Refuse a dialect of what has none."""
     if {name, output}.isdisjoint(DELIMITERS):
         for setting, given in (
-            ("delimiter", dialect.delimiter is not None),
+            ("delimiter", dialect.delimiter is not None and name != "lines"),
             ("header", not dialect.has_header),
         ):
             if given:

@@ -1,11 +1,12 @@
 """Text that is sorted as it is: lines, and records of CSV files.
 
-Only the fields of the key are looked at; what each is compared as (a whole number, a number, or
-bytes) is inferred from the first MiB of the first file.
+Only the fields of the key are looked at; what each column of a CSV file is compared as (a whole
+number, a number, or bytes) is inferred from the first MiB of the first file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,23 +18,34 @@ if TYPE_CHECKING:
 
     from tonnage.run.sort.csv_beginning import CsvBeginning
 
-FieldKind = Literal["bytes", "integer", "float"]
+FieldKind = Literal["bytes", "integer", "float", "decimal"]
 LINE = "line"
-"""The name of a line's only column."""
+"""The name of a whole line."""
+_FIELD = re.compile(rf"({LINE}|[1-9][0-9]{{0,5}})(:numeric)?")
 
 
-def lines(order: Sequence[ColumnOrder]) -> dict[str, Any]:
-    """Whole lines, by their bytes.
+def lines(order: Sequence[ColumnOrder], delimiter: str | None) -> dict[str, Any]:
+    """Lines, by all of their bytes (``line``) or by fields (``2``, from 1 on).
+
+    Fields are between delimiters, or without one between blanks. A field ``:numeric`` is compared
+    as the number that it begins with, 0 without one. A field that a line lacks is empty.
 
     Raises:
-        UsageError: Another column than ``line``.
+        UsageError: Something else is named.
     """
+    keys = []
     for column in order:
-        if column.name != LINE:
+        field = _FIELD.fullmatch(column.name)
+        if field is None or column.nulls_first:
             raise core.UsageError(
-                f"lines have one column, {LINE!r}, not {column.name!r}", setting="by"
+                f"lines are sorted by {LINE!r}, or by numbers of fields such as 2 or 2:numeric, "
+                f"not by {column.name!r}{' with nulls' if column.nulls_first else ''}",
+                setting="by",
             )
-    return _text([_key(column, None, "bytes") for column in order], "\n", None, "", ".txt")
+        kind: FieldKind = "decimal" if field[2] else "bytes"
+        key = _key(column, None if field[1] == LINE else int(field[1]) - 1, kind)
+        keys.append(key | {"nulls_first": not column.descending})
+    return text_format(keys, delimiter, None, "", ".txt")
 
 
 def delimited(
@@ -53,7 +65,7 @@ def delimited(
             return None
         keys.append(_key(column, place, kind))
     header = beginning.header.decode("utf-8", "replace")
-    return _text(keys, beginning.delimiter, '"', header, f".{name}")
+    return text_format(keys, beginning.delimiter, '"', header, f".{name}")
 
 
 def _field_kind(data_type: pa.DataType) -> FieldKind | None:
@@ -70,13 +82,14 @@ def _field_kind(data_type: pa.DataType) -> FieldKind | None:
     return "bytes" if has_digits or types.is_string(data_type) else None
 
 
-def _text(
-    keys: list[dict[str, Any]], delimiter: str, quote: str | None, header: str, suffix: str
+def text_format(
+    keys: list[dict[str, Any]], delimiter: str | None, quote: str | None, header: str, suffix: str
 ) -> dict[str, Any]:
+    """The core's configuration of text; without a delimiter fields are between blanks."""
     return {
         "text": {
             "keys": keys,
-            "delimiter": ord(delimiter),
+            "delimiter": None if delimiter is None else ord(delimiter),
             "quote": None if quote is None else ord(quote),
             "header": header,
             "suffix": suffix,

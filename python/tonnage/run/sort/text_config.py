@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
 from tonnage.run.formats.compression import codec_of
-from tonnage.run.sort import text, typed_text
+from tonnage.run.sort import json_lines, text, typed_text
 from tonnage.run.sort.csv_beginning import CsvBeginning
 from tonnage.run.sort.dialect import Dialect
 from tonnage.run.sort.order import ColumnOrder
@@ -43,7 +43,10 @@ def text_config(
     if name == "lines":
         if is_changed:
             raise core.UsageError("lines have no columns; they stay as they are")
-        return text.lines(order)
+        has_delimiter = dialect.delimiter is not None
+        return text.lines(order, dialect.delimiter_of(name) if has_delimiter else None)
+    if name == "json" and not is_changed and dialect.encoding is None:
+        return json_lines.json_lines(inputs.first, sources, order)
     what: dict[str, Any] = {
         "columns": columns,
         "given": given,

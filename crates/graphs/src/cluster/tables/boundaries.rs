@@ -72,6 +72,7 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
         depth: Disk::default().depth,
         requests: StoreRequests::default(),
         decoding_bytes: all.decoding_bytes,
+        encoding_bytes: 0,
         split_span: all.split_span,
         endpoints: config.endpoints,
         links: (config.endpoints - 1) * config.connections,

@@ -85,6 +85,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         depth: config.disk.depth,
         requests: StoreRequests::default(),
         decoding_bytes: all.rows.memory_bytes(),
+        encoding_bytes: 0,
         split_span: spans.max().unwrap_or(0),
         endpoints,
         links: (endpoints - 1) * config.mesh.connections,

@@ -108,6 +108,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         depth: config.disk.depth,
         requests: StoreRequests::default(),
         decoding_bytes: 0,
+        encoding_bytes: table.encoding(0).memory_bytes(),
         split_span: 0,
         endpoints: 1,
         links: 0,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tonnage_formats::FormatError;
-use tonnage_formats::arrow_ipc::FileWriter;
+use tonnage_formats::arrow_ipc::{Codec, FileWriter};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
 use tonnage_tables::{RowLayout, RowReader};
@@ -22,6 +22,8 @@ pub struct ArrowFiles {
     pub layout: Arc<RowLayout>,
     /// About how many bytes a record batch has at most.
     pub group_bytes: usize,
+    /// How buffers are compressed, if they are.
+    pub codec: Option<Codec>,
 }
 
 impl fmt::Debug for ArrowFiles {
@@ -36,7 +38,8 @@ impl RowEncoding for ArrowFiles {
             reader: RowReader::new(&self.layout, RESERVED_ROWS),
             batch_bytes: 0,
             most_batch_bytes: self.group_bytes,
-            file: FileWriter::new(self.layout.schema(), file).map_err(|why| fail(&why))?,
+            file: FileWriter::new(self.layout.schema(), self.codec, file)
+                .map_err(|why| fail(&why))?,
         }))
     }
 

@@ -9,7 +9,7 @@ use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
 
 use crate::error::{JobError, setting_error};
 use crate::tables::columns::column_rows::ColumnRows;
-use crate::tables::columns::output::{ColumnOutput, OutputFormat};
+use crate::tables::columns::output::{ColumnFiles, ColumnOutput};
 use crate::tables::input::table::{Table, TableSplit};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
@@ -60,7 +60,7 @@ impl<I: ColumnInput> ColumnTable<I> {
     /// A column that is missing, or that rows or the output cannot have.
     pub fn new(
         input: I,
-        output: OutputFormat,
+        output: ColumnFiles,
         order: &[ColumnOrder],
         is_stable: bool,
     ) -> Result<Self, JobError> {
@@ -105,7 +105,7 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
     }
 
     fn suffix(&self) -> String {
-        self.output.suffix().to_owned()
+        self.output.suffix()
     }
 
     fn empty_file(&self) -> Result<Vec<u8>, JobError> {

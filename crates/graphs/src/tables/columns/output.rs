@@ -14,6 +14,8 @@ use crate::error::{JobError, setting_error};
 use crate::tables::columns::arrow_files::ArrowFiles;
 use crate::tables::columns::parquet_files::ParquetFiles;
 use crate::tables::columns::printed_files::PrintedFiles;
+use crate::tables::compression::{CompressionConfig, TextCodec};
+use crate::tables::text::text_file::file_of;
 
 /// A format that columns are written in.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -34,6 +36,15 @@ pub enum OutputFormat {
     Json,
 }
 
+/// Files of columns.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnFiles {
+    /// Their format.
+    pub format: OutputFormat,
+    /// How they are compressed; by default as the format usually is.
+    pub compression: Option<CompressionConfig>,
+}
+
 /// Writes the columns of a layout.
 pub struct ColumnOutput {
     layout: Arc<RowLayout>,
@@ -42,41 +53,58 @@ pub struct ColumnOutput {
 
 enum Format {
     Parquet(Arc<Output>),
-    Arrow,
-    Text(Arc<dyn RecordPrinter>, &'static str),
+    Arrow(Option<arrow_ipc::Codec>),
+    Text {
+        printer: Arc<dyn RecordPrinter>,
+        suffix: &'static str,
+        compression: Option<TextCodec>,
+    },
 }
 
 impl ColumnOutput {
     /// Writes rows of this layout, which are in this order.
     ///
     /// # Errors
-    /// A column that the format cannot have.
+    /// A column or a codec that the format cannot have.
     pub fn new(
-        format: OutputFormat,
+        files: ColumnFiles,
         layout: &Arc<RowLayout>,
         order: &[ColumnOrder],
     ) -> Result<Self, JobError> {
         let schema = layout.schema();
         let refuse = |why: String| setting_error("output_format", why);
-        let format = match format {
+        let compression = files.compression;
+        let text = |printer: Arc<dyn RecordPrinter>, suffix| {
+            let compression = compression.map(CompressionConfig::of_text).transpose()?;
+            Ok::<_, JobError>(Format::Text {
+                printer,
+                suffix,
+                compression: compression.flatten(),
+            })
+        };
+        let format = match files.format {
             OutputFormat::Parquet => {
                 let sorting: Vec<(String, bool, bool)> = order
                     .iter()
                     .map(|column| (column.name.clone(), column.descending, column.nulls_first))
                     .collect();
-                let output = Output::new(schema, Compression::SNAPPY, &sorting)
+                let codec = compression.map(CompressionConfig::of_parquet).transpose()?;
+                let output = Output::new(schema, codec.unwrap_or(Compression::SNAPPY), &sorting)
                     .map_err(|why| setting_error("output", why.to_string()))?;
                 Format::Parquet(Arc::new(output))
             }
-            OutputFormat::Arrow => Format::Arrow,
+            OutputFormat::Arrow => {
+                let codec = compression.map(CompressionConfig::of_arrow).transpose()?;
+                Format::Arrow(codec.flatten())
+            }
             OutputFormat::Csv { delimiter, header } => {
                 let suffix = if delimiter == b'\t' { ".tsv" } else { ".csv" };
                 let printer = CsvPrinter::new(schema, delimiter, header).map_err(refuse)?;
-                Format::Text(Arc::new(printer), suffix)
+                text(Arc::new(printer), suffix)?
             }
             OutputFormat::Json => {
                 let printer = JsonPrinter::new(schema).map_err(refuse)?;
-                Format::Text(Arc::new(printer), ".jsonl")
+                text(Arc::new(printer), ".jsonl")?
             }
         };
         Ok(Self {
@@ -94,11 +122,17 @@ impl ColumnOutput {
                 layout,
                 group_bytes,
             }),
-            Format::Arrow => Arc::new(ArrowFiles {
+            &Format::Arrow(codec) => Arc::new(ArrowFiles {
+                codec,
                 layout,
                 group_bytes,
             }),
-            Format::Text(printer, _) => Arc::new(PrintedFiles {
+            Format::Text {
+                printer,
+                compression,
+                ..
+            } => Arc::new(PrintedFiles {
+                compression: *compression,
                 printer: Arc::clone(printer),
                 layout,
                 group_bytes,
@@ -107,11 +141,15 @@ impl ColumnOutput {
     }
 
     /// How names of files end.
-    pub fn suffix(&self) -> &'static str {
-        match self.format {
-            Format::Parquet(_) => ".parquet",
-            Format::Arrow => ".arrow",
-            Format::Text(_, suffix) => suffix,
+    pub fn suffix(&self) -> String {
+        match &self.format {
+            Format::Parquet(_) => ".parquet".to_owned(),
+            Format::Arrow(_) => ".arrow".to_owned(),
+            Format::Text {
+                suffix,
+                compression,
+                ..
+            } => TextCodec::suffix(suffix, *compression),
         }
     }
 
@@ -123,12 +161,17 @@ impl ColumnOutput {
                 file.finish()?;
                 Ok(std::mem::take(file.inner_mut()))
             }
-            Format::Arrow => {
-                let mut file = arrow_ipc::FileWriter::new(self.layout.schema(), Vec::new())?;
+            &Format::Arrow(codec) => {
+                let schema = self.layout.schema();
+                let mut file = arrow_ipc::FileWriter::new(schema, codec, Vec::new())?;
                 file.finish()?;
                 Ok(std::mem::take(file.inner_mut()))
             }
-            Format::Text(printer, _) => Ok(printer.beginning()),
+            Format::Text {
+                printer,
+                compression,
+                ..
+            } => file_of(&printer.beginning(), *compression),
         }
     }
 }

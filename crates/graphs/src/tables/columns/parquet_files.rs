@@ -45,7 +45,7 @@ impl RowEncoding for ParquetFiles {
     }
 
     fn memory_bytes(&self) -> usize {
-        2 * self.group_bytes
+        2 * self.group_bytes + self.output.codec_bytes()
     }
 }
 

@@ -8,6 +8,9 @@ use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
 use tonnage_tables::{RowLayout, RowReader};
 
+use crate::tables::compression::TextCodec;
+use crate::tables::text::text_file::TextFile;
+
 /// Rows of a batch that are printed together.
 const BATCH_ROWS: usize = 2048;
 /// Bytes of a batch at most.
@@ -24,6 +27,8 @@ pub struct PrintedFiles {
     pub layout: Arc<RowLayout>,
     /// About how many bytes may be in memory.
     pub group_bytes: usize,
+    /// How files are compressed, if they are.
+    pub compression: Option<TextCodec>,
 }
 
 impl fmt::Debug for PrintedFiles {
@@ -41,12 +46,15 @@ impl RowEncoding for PrintedFiles {
             most_batch_bytes: BATCH_BYTES.min(self.group_bytes / 4),
             text: self.printer.beginning(),
             printer: Arc::clone(&self.printer),
-            file,
+            file: TextFile::begin(file, self.compression)?,
         }))
     }
 
     fn memory_bytes(&self) -> usize {
-        2 * self.group_bytes
+        let compressor = self
+            .compression
+            .map(|each| each.codec.compressor_bytes(each.level));
+        2 * self.group_bytes + compressor.unwrap_or(0)
     }
 }
 
@@ -56,7 +64,7 @@ struct Encoder<'a> {
     most_batch_bytes: usize,
     text: Vec<u8>,
     printer: Arc<dyn RecordPrinter>,
-    file: FileBlocks<'a>,
+    file: TextFile<'a>,
 }
 
 impl RowEncoder for Encoder<'_> {

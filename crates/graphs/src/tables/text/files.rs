@@ -4,6 +4,9 @@ use tonnage_pipeline::StageError;
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
 use tonnage_tables::RowShape;
 
+use crate::tables::compression::TextCodec;
+use crate::tables::text::text_file::TextFile;
+
 /// Bytes that are gathered before they are copied to a block.
 const GATHERED_BYTES: usize = 32 << 10;
 
@@ -16,6 +19,8 @@ pub struct TextFiles {
     pub is_whole_record: bool,
     /// What each file begins with.
     pub header: Vec<u8>,
+    /// How files are compressed, if they are.
+    pub compression: Option<TextCodec>,
 }
 
 impl RowEncoding for TextFiles {
@@ -24,12 +29,15 @@ impl RowEncoding for TextFiles {
             shape: self.shape,
             is_whole_record: self.is_whole_record,
             gathered: self.header.clone(),
-            file,
+            file: TextFile::begin(file, self.compression)?,
         }))
     }
 
     fn memory_bytes(&self) -> usize {
-        2 * GATHERED_BYTES
+        let compressor = self
+            .compression
+            .map(|each| each.codec.compressor_bytes(each.level));
+        2 * GATHERED_BYTES + compressor.unwrap_or(0)
     }
 }
 
@@ -37,7 +45,7 @@ struct Encoder<'a> {
     shape: RowShape,
     is_whole_record: bool,
     gathered: Vec<u8>,
-    file: FileBlocks<'a>,
+    file: TextFile<'a>,
 }
 
 impl RowEncoder for Encoder<'_> {

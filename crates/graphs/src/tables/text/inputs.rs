@@ -156,7 +156,14 @@ impl TextInput {
             opened.read(0..bytes)
         });
         let beginning = beginning.map_err(|why| file.read_error(&why))?;
-        let compression = Codec::of(&beginning).map(|codec| Compression {
+        let (codec, input) = (Codec::of(&beginning), &file.input);
+        if codec.is_some() && input.bytes < input.file_bytes {
+            return Err(usage_error(format!(
+                "input {}: a compressed file cannot be divided",
+                input.file.name().display()
+            )));
+        }
+        let compression = codec.map(|codec| Compression {
             codec,
             window_bytes: codec.window_bytes(&beginning),
         });

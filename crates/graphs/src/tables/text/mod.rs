@@ -6,4 +6,5 @@ pub mod parts;
 pub mod records;
 pub mod rows;
 mod stream;
+pub mod text_file;
 pub mod text_table;

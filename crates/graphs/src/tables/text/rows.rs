@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tonnage_formats::Pieces;
-use tonnage_formats::text::{Scratch, TextKeys};
+use tonnage_formats::text::{KeyError, KeyScratch, RecordKeys};
 use tonnage_pipeline::StageError;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::work::{RowSource, TakeRows};
@@ -19,7 +19,7 @@ const STRIDE_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct TextFormat {
     /// Makes the keys.
-    pub keys: TextKeys,
+    pub keys: RecordKeys,
     /// How files are divided.
     pub records: RecordFormat,
     /// Whether rows with equal keys keep their order.
@@ -40,7 +40,7 @@ impl TextFormat {
 #[derive(Debug)]
 pub struct TextRows {
     records: TextRecords,
-    keys: TextKeys,
+    keys: RecordKeys,
     shape: RowShape,
     memory_bytes: usize,
 }
@@ -68,7 +68,7 @@ impl TextRows {
 
     fn rows_of(&self, records: FileRecords<'_>, take: TakeRows<'_>) -> Result<(), StageError> {
         let mut rows = RowBuilder::new(self.shape);
-        let mut scratch = Scratch::default();
+        let mut scratch = KeyScratch::default();
         for (offset, record) in records.iter() {
             let content = record.strip_suffix(b"\n").unwrap_or(record);
             let number = records.before + offset;
@@ -81,15 +81,7 @@ impl TextRows {
                     })
                 }
             };
-            pushed.map_err(|why| {
-                let why = format!(
-                    "has {:?} in field {} of the key, which is no number; sort it as bytes, or \
-                     correct it",
-                    why.value,
-                    why.number + 1
-                );
-                records.failure(offset, &why)
-            })?;
+            pushed.map_err(|why| records.failure(offset, &refusal(why)))?;
             if rows.bytes() >= STRIDE_BYTES {
                 take(rows.rows())?;
                 rows.clear();
@@ -114,11 +106,28 @@ impl RowSource for TextRows {
     }
 }
 
+/// What is wrong with a record that has no key.
+fn refusal(why: KeyError) -> String {
+    match why {
+        KeyError::Value {
+            number,
+            kind,
+            value,
+        } => format!(
+            "has {value:?} in field {} of the key, which is no {}; correct it, or sort by another \
+             field",
+            number + 1,
+            kind.name()
+        ),
+        KeyError::Record(why) => why,
+    }
+}
+
 /// Rows of some records, to see how keys are spread.
 #[derive(Debug)]
 pub struct TextSample {
     records: SampledRecords,
-    keys: TextKeys,
+    keys: RecordKeys,
     shape: RowShape,
     memory_bytes: usize,
 }
@@ -151,7 +160,7 @@ impl RowSource for TextSample {
 
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         self.records.records_within(split, bytes, |records| {
-            let (mut rows, mut scratch) = (RowBuilder::new(self.shape), Scratch::default());
+            let (mut rows, mut scratch) = (RowBuilder::new(self.shape), KeyScratch::default());
             for (_, record) in records.iter() {
                 let content = record.strip_suffix(b"\n").unwrap_or(record);
                 let content = content.strip_suffix(b"\r").unwrap_or(content);

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tonnage_formats::text::{Dialect, FieldKey, FieldKind, TextKeys};
+use tonnage_formats::text::{
+    Dialect, FieldKey, FieldKind, JsonKey, JsonKeys, RecordKeys, TextKeys,
+};
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::work::RowEncoding;
 use tonnage_tables::RowShape;
 
 use crate::error::JobError;
+use crate::tables::compression::{CompressionConfig, TextCodec};
 use crate::tables::input::table_file::TableFile;
 use crate::tables::table_format::{SplitRows, TableFormat};
 use crate::tables::text::files::TextFiles;
@@ -16,6 +19,7 @@ use crate::tables::text::inputs::TextInputs;
 use crate::tables::text::parts::whole_records;
 use crate::tables::text::records::RecordFormat;
 use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
+use crate::tables::text::text_file;
 
 /// How text is read, and what it is sorted by.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,8 +27,8 @@ use crate::tables::text::rows::{TextFormat, TextRows, TextSample};
 pub struct TextConfig {
     /// What it is sorted by.
     keys: Vec<FieldConfig>,
-    /// The byte between fields.
-    delimiter: u8,
+    /// The byte between fields; blanks without one.
+    delimiter: Option<u8>,
     /// The byte around a field, if it may have quotes.
     quote: Option<u8>,
     /// What each file begins with, and what is passed over in each input; empty if there is no
@@ -32,13 +36,19 @@ pub struct TextConfig {
     header: String,
     /// How names of files end.
     suffix: String,
+    /// How files are compressed, if they are.
+    #[serde(default)]
+    compression: Option<CompressionConfig>,
 }
 
 /// A field of the key of text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FieldConfig {
+    /// Its place in the record, or its path in an object; the whole record without either.
     place: Option<usize>,
+    #[serde(default)]
+    path: Option<Vec<String>>,
     kind: FieldKindConfig,
     descending: bool,
     nulls_first: bool,
@@ -50,6 +60,45 @@ enum FieldKindConfig {
     Bytes,
     Integer,
     Float,
+    Decimal,
+    Boolean,
+}
+
+impl FieldKindConfig {
+    fn kind(self) -> FieldKind {
+        match self {
+            Self::Bytes => FieldKind::Bytes,
+            Self::Integer => FieldKind::Integer,
+            Self::Float => FieldKind::Float,
+            Self::Decimal => FieldKind::Decimal,
+            Self::Boolean => FieldKind::Boolean,
+        }
+    }
+}
+
+impl TextConfig {
+    fn record_keys(&self) -> RecordKeys {
+        let quote = self.quote;
+        let members = self.keys.iter().map(|key| {
+            Some(JsonKey {
+                path: key.path.clone()?,
+                kind: key.kind.kind(),
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            })
+        });
+        if let Some(members) = members.collect() {
+            return RecordKeys::Json(JsonKeys::new(members));
+        }
+        let fields = self.keys.iter().map(|key| FieldKey {
+            place: key.place,
+            kind: key.kind.kind(),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        });
+        let dialect = self.delimiter.map(|delimiter| Dialect { delimiter, quote });
+        RecordKeys::Fields(TextKeys::new(dialect, fields.collect()))
+    }
 }
 
 /// Opens text.
@@ -63,29 +112,20 @@ pub fn open(
 ) -> Result<Box<dyn TableFormat>, JobError> {
     let inputs = TextInputs::open(&whole_records(files, config.quote)?)?;
     inputs.check_headers(config.header.as_bytes())?;
-    let dialect = Dialect {
-        delimiter: config.delimiter,
-        quote: config.quote,
-    };
-    let keys = config.keys.iter().map(|key| FieldKey {
-        place: key.place,
-        kind: match key.kind {
-            FieldKindConfig::Bytes => FieldKind::Bytes,
-            FieldKindConfig::Integer => FieldKind::Integer,
-            FieldKindConfig::Float => FieldKind::Float,
-        },
-        descending: key.descending,
-        nulls_first: key.nulls_first,
-    });
     let format = TextFormat {
-        keys: TextKeys::new(dialect, keys.collect()),
+        keys: config.record_keys(),
         records: RecordFormat {
             quote: config.quote,
             header: config.header.clone().into_bytes(),
         },
         is_stable,
     };
+    let compression = config
+        .compression
+        .map(CompressionConfig::of_text)
+        .transpose()?;
     Ok(Box::new(TextTable {
+        compression: compression.flatten(),
         inputs,
         format,
         suffix: config.suffix.clone(),
@@ -96,6 +136,7 @@ struct TextTable {
     inputs: TextInputs,
     format: TextFormat,
     suffix: String,
+    compression: Option<TextCodec>,
 }
 
 impl TableFormat for TextTable {
@@ -138,14 +179,16 @@ impl TableFormat for TextTable {
             shape: self.shape(),
             is_whole_record: self.format.keys.is_whole_record(),
             header: self.format.records.header.clone(),
+            compression: self.compression,
         })
     }
 
     fn suffix(&self) -> String {
-        self.suffix.clone()
+        TextCodec::suffix(&self.suffix, self.compression)
     }
 
     fn empty_file(&self) -> Result<Vec<u8>, JobError> {
-        Ok(self.format.records.header.clone())
+        let file = text_file::file_of(&self.format.records.header, self.compression);
+        file.map_err(|why| JobError::failure(why.to_string()))
     }
 }

@@ -175,3 +175,30 @@ def test_other_codecs_are_refused(tmp_path: Path) -> None:
             began_at="now",
             command=["test"],
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"k,v\r1,2\r3,4\r", r"in\.csv: its lines end with a carriage return alone"),
+        (b"", r"in\.csv: its first line names no columns"),
+        ("k,v\n1,2\n".encode("utf-16"), r"in\.csv: its first line names no columns"),
+    ],
+)
+def test_csv_whose_lines_are_none_is_refused(text: bytes, message: str) -> None:
+    with disk_dir() as disk:
+        (disk / "in.csv").write_bytes(text)
+        with pytest.raises(core.UsageError, match=message):
+            sort_text(disk, [disk / "in.csv"], "k")
+
+
+def test_csv_keeps_its_line_ends_and_loses_its_mark() -> None:
+    rows = [b"2,x\0\r\n", b"10,y\r\n", b"1,z"]
+    header = b"k,v\r\n"
+    with disk_dir() as disk:
+        (disk / "in.csv").write_bytes(b"\xef\xbb\xbf" + header + b"".join(rows))
+        sort_text(disk, [disk / "in.csv"], "k")
+        got = parts(disk, ".csv")
+        assert all(part.startswith(header) for part in got)
+        body = b"".join(part.removeprefix(header) for part in got)
+        assert body == b"1,z\n" + rows[0] + rows[1]
