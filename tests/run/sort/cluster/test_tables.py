@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.feather as feather
@@ -272,3 +276,30 @@ def test_a_byte_that_flips_in_scratch_costs_its_node_the_disk_and_nothing_else(d
     assert {each["node"] for each in listed} == {"a", "c"}
     found = rows_of([Path(each["path"]) for each in listed])
     assert Counter(found["row"].to_pylist()) == Counter(range(18_000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["user,-ts", "all_equal"])
+def test_nodes_stay_within_their_memory(disk: Path, by: str) -> None:
+    rows, memory = 1_000_000, 48 << 20
+    draw = np.random.default_rng(1)
+    (disk / "in").mkdir()
+    for number in range(3):
+        columns = {
+            "user": pa.array(draw.integers(0, rows, rows)).cast(pa.string()),
+            "ts": draw.integers(0, 2**40, rows),
+            "all_equal": np.zeros(rows, np.int8),
+            "payload": draw.random(rows),
+        }
+        pq.write_table(pa.table(columns), disk / "in" / f"{number}.parquet")
+    words = (str(disk), str(memory), by, "a", "b")
+    done = subprocess.run(
+        [sys.executable, "-m", "support.cluster.table_memory", *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    before, peak = map(int, done.stdout.split())
+    assert peak - before <= 2 * memory
+    assert rows_of(parts(disk)).num_rows == 3 * rows

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tonnage.base import core
+from tonnage.base.records.base import decode
 from tonnage.cluster.failure_kinds import DeterministicError
 from tonnage.cluster.step_worker import Handler
 from tonnage.run.formats.compression import codec_of
@@ -20,7 +21,14 @@ from tonnage.run.sort.table_input import find_tables
 from tonnage.run.sort.tables import TableOrder, format_config
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.job_spec import WorkerConfig
-from tonnage.run.two_pass.messages import Sample, SampleResult, SplitToRead, Sum, WorkReport
+from tonnage.run.two_pass.messages import (
+    FinishedFile,
+    Sample,
+    SampleResult,
+    SplitToRead,
+    Sum,
+    WorkReport,
+)
 from tonnage.run.two_pass.schedule import Total
 from tonnage.run.two_pass.splits import FileId
 from tonnage.run.two_pass.worker import OnProgress, TwoPassWorker
@@ -143,8 +151,31 @@ class TableWorker(TwoPassWorker):
             "row_bytes": request.row_bytes,
             "memory_bytes": self._config.memory_bytes,
         }
+        in_rows = self._in_bytes_of_rows(on_progress)
         with _data_errors():
-            return WorkReport.of(core.run("fleet_table_pass_two", config, on_progress))
+            return WorkReport.of(core.run("fleet_table_pass_two", config, in_rows))
+
+    def _in_bytes_of_rows(self, on_progress: OnProgress) -> OnProgress:
+        """Progress in bytes of rows, which the driver compares with what came, and not of files."""
+        size, factor = 0, 1.0
+
+        def report(done: int) -> None:
+            nonlocal size, factor
+            if self._list.exists() and (now := self._list.stat().st_size) != size:
+                size, factor = now, self._rows_per_byte()
+            on_progress(int(done * factor))
+
+        return report
+
+    def _rows_per_byte(self) -> float:
+        """Bytes of rows for each byte of their files, of what this step has finished."""
+        rows = files = 0.0
+        for line in self._list.read_bytes().splitlines(keepends=True)[self._listed :]:
+            if line.endswith(b"\n"):  # Else it is being written.
+                file = decode(line, FinishedFile, self._list)
+                rows += (file.taken or 0) / (file.files or 1)
+                files += file.bytes
+        return rows / files if files else 1.0
 
     def _refuse_input(self, file: FileId) -> None:
         """Nothing to refuse before the format is known."""
