@@ -34,7 +34,7 @@ from tonnage.run.two_pass.splits import FileId, cut_splits
 
 ON_CLUSTERS = {
     *("by", "stable", "unique", "columns", "schema"),
-    *("file_bytes", "format", "output_format", "dialect"),
+    *("file_bytes", "format", "output_format", "dialect", "compression"),
 }
 """What of a `TableOrder` clusters do."""
 QUOTED = ("csv", "tsv")

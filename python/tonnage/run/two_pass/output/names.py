@@ -8,7 +8,7 @@ UNFINISHED_PREFIX = ".tonnage-unfinished-"
 MANIFEST = "_tonnage.json"
 COPIES = "_copies"
 """The directory, in a node's output, for copies of other nodes' files."""
-PART = re.compile(r"part-(\d{5,})(?:-\d{5,})*(?:\.[a-z]+)*")
+PART = re.compile(r"part-(\d{5,})(?:-\d{5,})*(?:\.[a-z][a-z0-9]*)*")
 
 
 def is_part(name: str, only: Collection[int] | None = None, but: Collection[int] = ()) -> bool:
