@@ -197,7 +197,6 @@ def test_json_is_sorted_as_its_values_are(
         pc.all(pc.is_finite(each)).as_py() for each in table if pa.types.is_floating(each.type)
     ]
     assume(False not in is_finite)
-    table = table.select([each.name for each in table.schema if not pa.types.is_map(each.type)])
     expected = expected_table(table, order)
     with disk_dir() as disk:
         source = disk / "in"
@@ -325,6 +324,38 @@ def test_nested_json_is_carried_along(tmp_path: Path) -> None:
         {"at": {"x": [1, None, 3], "y": {"z": "ä\n"}}, "k": 2},
         {"at": None, "k": 1},
     ]
+
+
+def test_lists_of_a_length_and_maps_come_back(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "k": [1, 2, 3],
+            "pair": pa.array([[1, None], None, [3, 4]], pa.list_(pa.int8(), 2)),
+            "map": pa.array([[("a", [1])], None, []], pa.map_(pa.string(), pa.list_(pa.int8()))),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    order = TableOrder(by="-k", output_format="json")
+    parts = sort_files(tmp_path, [tmp_path / "in.parquet"], order)[1]
+    (tmp_path / "back").mkdir()
+    order = TableOrder(by="k", output_format="parquet", schema=schema_of(table.schema))
+    assert sorted_table(tmp_path / "back", parts, order).equals(table)
+
+
+@pytest.mark.parametrize("value", ["[1]", "[1, 2, 3]", "{}", '"a"', "[[1]]"])
+def test_a_list_of_another_length_is_refused(value: str, tmp_path: Path) -> None:
+    schema = "k:int64,pair:fixed_size_list<item: int8>[2]"
+    text = '{"k": 1, "pair": ' + value + "}\n"
+    with pytest.raises(core.RunError, match=r'in column "(pair|item)"'):
+        sorted_text(tmp_path, text, TableOrder(by="k", schema=schema), "in.json")
+
+
+@pytest.mark.parametrize("value", ['[["a"]]', '[["a", 1, 2]]', "[[null, 1]]", '[["a", "b"]]', "{}"])
+def test_what_is_no_map_is_refused(value: str, tmp_path: Path) -> None:
+    text = '{"k": 1, "map": ' + value + "}\n"
+    order = TableOrder(by="k", schema="k:int64,map:map<string, int8>")
+    with pytest.raises(core.RunError, match=r"in.json: the record at byte 0"):
+        sorted_text(tmp_path, text, order, "in.json")
 
 
 def test_delimiters_headers_and_encodings(tmp_path: Path) -> None:
@@ -456,7 +487,7 @@ ROWS = "".join(f"{each},{each}\n" for each in range(300_000))
         ),
         (
             *("in.csv", "k\n1\n", TableOrder(by="k", schema="k:list<int8>")),
-            "has the type list<item: int8>, which this format has no values of",
+            "has the type list<item: int8>, which CSV has no values of",
         ),
         ("in.csv", "k\n1\n", TableOrder(by="k", schema="z:int8"), "there is no column 'z'"),
         ("in.csv", "k\n1\n", TableOrder(by="k", columns=["k", "k"]), "'k' is named twice"),

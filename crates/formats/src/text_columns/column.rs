@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, ListArray, NullArray, StructArray, make_array};
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    ArrayRef, FixedSizeListArray, ListArray, MapArray, NullArray, RecordBatch, RecordBatchOptions,
+    StructArray, make_array,
+};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, FieldRef, Fields};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
 use super::scalars::Scalar;
 use crate::error::FormatError;
@@ -44,10 +48,19 @@ pub enum Values {
     Null,
     /// Lists.
     List {
+        /// How many items each has, if all have as many.
+        length: Option<usize>,
         /// Where they end.
         offsets: Vec<i32>,
         /// What they consist of.
         items: Box<Column>,
+    },
+    /// Maps.
+    Map {
+        /// Where they end.
+        offsets: Vec<i32>,
+        /// Their pairs: two fields.
+        pairs: Box<Column>,
     },
     /// Structs.
     Struct(Vec<Column>),
@@ -78,8 +91,29 @@ impl Column {
             T::List(item) | T::LargeList(item) => {
                 let items = Box::new(Self::new(item)?);
                 let array_type = T::List(items.array_field());
+                let values = Values::List {
+                    length: None,
+                    offsets: vec![0],
+                    items,
+                };
+                (array_type, values)
+            }
+            T::FixedSizeList(item, length) => {
+                let items = Box::new(Self::new(item)?);
+                let array_type = T::FixedSizeList(items.array_field(), *length);
+                let values = Values::List {
+                    length: Some(usize::try_from(*length).ok()?),
+                    offsets: vec![0],
+                    items,
+                };
+                (array_type, values)
+            }
+            T::Map(pair, is_sorted) => {
+                let pairs = Box::new(Self::new(pair)?);
+                let entries = pairs.array_field().as_ref().clone().with_nullable(false);
+                let array_type = T::Map(Arc::new(entries), *is_sorted);
                 let offsets = vec![0];
-                (array_type, Values::List { offsets, items })
+                (array_type, Values::Map { offsets, pairs })
             }
             T::Struct(fields) => {
                 let fields: Vec<Self> = fields.iter().map(Self::new).collect::<Option<_>>()?;
@@ -100,7 +134,8 @@ impl Column {
 
     /// The field of its arrays.
     pub fn array_field(&self) -> FieldRef {
-        Arc::new(Field::new(self.field.name(), self.array_type.clone(), true))
+        let (name, may_be_null) = (self.field.name(), self.field.is_nullable());
+        Arc::new(Field::new(name, self.array_type.clone(), may_be_null))
     }
 
     /// How many values there are.
@@ -114,7 +149,12 @@ impl Column {
             Values::Scalar(scalar, _) => scalar.bytes(),
             Values::FixedBinary(width, _) => *width,
             Values::Bits(_) | Values::Null => 0,
-            Values::Bytes { .. } | Values::List { .. } => 4,
+            Values::List {
+                length: Some(length),
+                items,
+                ..
+            } => length * items.value_bytes(),
+            Values::Bytes { .. } | Values::List { .. } | Values::Map { .. } => 4,
             Values::Struct(fields) => fields.iter().map(Self::value_bytes).sum(),
         }
     }
@@ -136,7 +176,17 @@ impl Column {
             Values::Scalar(scalar, values) => values.resize(values.len() + scalar.bytes(), 0),
             Values::FixedBinary(width, values) => values.resize(values.len() + *width, 0),
             Values::Bits(bits) => bits.append(false),
-            Values::Bytes { offsets, .. } | Values::List { offsets, .. } => {
+            Values::List {
+                length: Some(length),
+                offsets,
+                items,
+            } => {
+                (0..*length).for_each(|_| items.push_nothing());
+                offsets.push(items.len() as i32);
+            }
+            Values::Bytes { offsets, .. }
+            | Values::List { offsets, .. }
+            | Values::Map { offsets, .. } => {
                 offsets.push(offsets.last().copied().unwrap_or(0));
             }
             Values::Null => (),
@@ -158,7 +208,11 @@ impl Column {
                 offsets.truncate(len + 1);
                 data.truncate(end_of(offsets));
             }
-            Values::List { offsets, items } => {
+            Values::List { offsets, items, .. }
+            | Values::Map {
+                offsets,
+                pairs: items,
+            } => {
                 offsets.truncate(len + 1);
                 items.truncate(end_of(offsets));
             }
@@ -186,11 +240,32 @@ impl Column {
                 data.add_buffer(offsets).add_buffer(all)
             }
             Values::Null => return Ok(Arc::new(NullArray::new(len))),
-            Values::List { offsets, items } => {
-                let offsets = ScalarBuffer::from(std::mem::replace(offsets, vec![0]));
+            Values::List {
+                length: Some(length),
+                offsets,
+                items,
+            } => {
+                offsets.truncate(1);
                 let (field, items) = (items.array_field(), items.finish()?);
-                let lists = ListArray::try_new(field, OffsetBuffer::new(offsets), items, nulls);
+                let length = *length as i32;
+                let lists =
+                    FixedSizeListArray::try_new_with_length(field, length, items, nulls, len);
                 return Ok(Arc::new(lists?));
+            }
+            Values::List { offsets, items, .. } => {
+                let (field, items) = (items.array_field(), items.finish()?);
+                let lists = ListArray::try_new(field, all_offsets(offsets), items, nulls);
+                return Ok(Arc::new(lists?));
+            }
+            Values::Map { offsets, pairs } => {
+                let entries = pairs.finish()?.as_struct().clone();
+                let DataType::Map(field, is_sorted) = &self.array_type else {
+                    return Err(FormatError::Damaged("a map has another type".to_owned()));
+                };
+                let field = Arc::clone(field);
+                let maps =
+                    MapArray::try_new(field, all_offsets(offsets), entries, nulls, *is_sorted);
+                return Ok(Arc::new(maps?));
             }
             Values::Struct(fields) => {
                 let arrays = fields.iter_mut().map(Self::finish);
@@ -204,10 +279,26 @@ impl Column {
     }
 }
 
+/// The offsets, of which the first remains.
+fn all_offsets(offsets: &mut Vec<i32>) -> OffsetBuffer<i32> {
+    OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(offsets, vec![0])))
+}
+
 fn array_fields(columns: &[Column]) -> Fields {
     columns.iter().map(Column::array_field).collect()
 }
 
 fn end_of(offsets: &[i32]) -> usize {
     offsets.last().map_or(0, |end| *end as usize)
+}
+
+/// A batch of columns, which are empty then.
+pub fn batch_of(columns: &mut [Column]) -> Result<RecordBatch, FormatError> {
+    let rows = columns.first().map_or(0, Column::len);
+    let fields: Vec<_> = columns.iter().map(Column::array_field).collect();
+    let arrays = columns.iter_mut().map(Column::finish);
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let arrays = arrays.collect::<Result<_, _>>()?;
+    let schema = Arc::new(Schema::new(fields));
+    Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
 }

@@ -2,18 +2,17 @@
 //!
 //! An empty field is null; within quotes it is an empty text. Bytes are hexadecimal.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::cells::{CellValues, Cells, has_text};
-use super::column::{Column, Values};
+use super::column::{Column, Values, batch_of};
+use super::refusals::{missing_value, no_values, wrong_value};
 use super::{RecordPrinter, RecordReader};
 use crate::error::FormatError;
 use crate::text::{Dialect, Field as TextField};
-use crate::types::name_of;
 
 /// Reads records of CSV.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl CsvReader {
     pub fn new(dialect: Dialect, file: &Schema, kept: &SchemaRef) -> Result<Self, String> {
         let columns = kept.fields().iter().map(|field| {
             let column = Column::new(field).filter(|column| is_flat(&column.values));
-            column.ok_or_else(|| no_values(field))
+            column.ok_or_else(|| no_values(field, "CSV"))
         });
         let place_of = |field: &Arc<Field>| kept.index_of(field.name()).ok();
         Ok(Self {
@@ -112,42 +111,11 @@ impl RecordReader for CsvReader {
     }
 }
 
-/// A batch of columns, which are empty then.
-pub(super) fn batch_of(columns: &mut [Column]) -> Result<RecordBatch, FormatError> {
-    let rows = columns.first().map_or(0, Column::len);
-    let fields: Vec<_> = columns.iter().map(Column::array_field).collect();
-    let arrays = columns.iter_mut().map(Column::finish);
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let arrays = arrays.collect::<Result<_, _>>()?;
-    let schema = Arc::new(Schema::new(fields));
-    Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
-}
-
-pub(super) fn no_values(field: &Field) -> String {
-    let (name, data_type) = (field.name(), name_of(field.data_type()));
-    format!("the column {name:?} has the type {data_type}, which this format has no values of")
-}
-
-/// What is wrong with the value of a column.
-pub(super) fn wrong_value(column: &Column, value: &[u8]) -> String {
-    const SHOWN: usize = 80;
-    let shown = String::from_utf8_lossy(&value[..value.len().min(SHOWN)]);
-    let more = if value.len() > SHOWN { "..." } else { "" };
-    let data_type = name_of(column.field.data_type());
-    format!(
-        "has {shown:?}{more} in column {:?}, which is no {data_type}; specify the column's type in \
-         the schema, or correct it",
-        column.field.name()
-    )
-}
-
-pub(super) fn missing_value(column: &Column) -> String {
-    let name = column.field.name();
-    format!("has no value in column {name:?}, which the schema does not allow")
-}
-
 fn is_flat(values: &Values) -> bool {
-    !matches!(values, Values::List { .. } | Values::Struct(_))
+    !matches!(
+        values,
+        Values::List { .. } | Values::Map { .. } | Values::Struct(_)
+    )
 }
 
 fn push_field(
@@ -205,7 +173,7 @@ fn push_value(values: &mut Values, value: &[u8]) -> Option<()> {
         Values::FixedBinary(width, values) => {
             (value.len() == 2 * *width).then(|| push_hexadecimal(value, values))?
         }
-        Values::Null | Values::List { .. } | Values::Struct(_) => None,
+        Values::Null | Values::List { .. } | Values::Map { .. } | Values::Struct(_) => None,
     }
 }
 
@@ -237,11 +205,7 @@ impl CsvPrinter {
         let mut header = Vec::new();
         for (place, field) in schema.fields().iter().enumerate() {
             if field.data_type().is_nested() || !has_text(field.data_type()) {
-                let (name, data_type) = (field.name(), name_of(field.data_type()));
-                return Err(format!(
-                    "the column {name:?} has the type {data_type}, which CSV has no values of; leave it \
-                     out, or choose another format"
-                ));
+                return Err(no_values(field, "CSV"));
             }
             if place > 0 {
                 header.push(delimiter);

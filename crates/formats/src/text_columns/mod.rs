@@ -9,13 +9,16 @@ mod charset;
 mod column;
 mod csv;
 mod decimals;
-mod json;
+mod json_printer;
+mod json_reader;
 mod moments;
+mod refusals;
 mod scalars;
 
 pub use charset::Charset;
 pub use csv::{CsvPrinter, CsvReader};
-pub use json::{JsonPrinter, JsonReader};
+pub use json_printer::JsonPrinter;
+pub use json_reader::JsonReader;
 
 use arrow_array::RecordBatch;
 

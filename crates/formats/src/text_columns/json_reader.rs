@@ -1,4 +1,4 @@
-//! JSON lines as batches, and batches as JSON lines.
+//! JSON lines as batches.
 //!
 //! Numbers are read from their text, so they may have any number of digits. Decimals, dates and
 //! times are strings, bytes are Base64, and maps are lists of pairs, as MapReduce writes them.
@@ -14,10 +14,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::cells::{CellValues, Cells, has_text};
-use super::column::{Column, Values};
-use super::csv::{batch_of, missing_value, no_values, wrong_value};
-use super::{RecordPrinter, RecordReader};
+use super::RecordReader;
+use super::column::{Column, Values, batch_of};
+use super::refusals::{missing_value, no_values, wrong_value};
 use crate::error::FormatError;
 
 /// Reads JSON lines.
@@ -34,7 +33,8 @@ impl JsonReader {
     /// # Errors
     /// A column whose type JSON has no values of.
     pub fn new(file: &SchemaRef, kept: &SchemaRef) -> Result<Self, String> {
-        let column = |field: &Arc<Field>| Column::new(field).ok_or_else(|| no_values(field));
+        let column =
+            |field: &Arc<Field>| Column::new(field).ok_or_else(|| no_values(field, "JSON"));
         Ok(Self {
             known: Arc::clone(file),
             columns: kept.fields().iter().map(column).collect::<Result<_, _>>()?,
@@ -173,24 +173,36 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
 }
 
 fn push_value(column: &mut Column, text: &str) -> Result<(), String> {
+    let opening = match &column.values {
+        Values::List { .. } | Values::Map { .. } => "[",
+        Values::Struct(_) => "{",
+        _ => "",
+    };
+    if text != "null" && !text.starts_with(opening) {
+        return Err(wrong_value(column, text.as_bytes()));
+    }
     if text == "null" {
         return column.push_null().ok_or_else(|| missing_value(column));
     }
     let pushed = match &mut column.values {
-        Values::List { offsets, items } => {
-            if !text.starts_with('[') {
-                return Err(wrong_value(column, text.as_bytes()));
-            }
-            let mut parser = serde_json::Deserializer::from_str(text);
-            let read = parser.deserialize_seq(Items(items));
-            read.map_err(|why| without_line(&why.to_string()))?;
+        Values::List {
+            length,
+            offsets,
+            items,
+        } => {
+            let before = items.len();
+            read_items(text, Items(items))?;
             offsets.push(items.len() as i32);
+            length
+                .is_none_or(|length| items.len() - before == length)
+                .then_some(())
+        }
+        Values::Map { offsets, pairs } => {
+            read_items(text, Pairs(pairs))?;
+            offsets.push(pairs.len() as i32);
             Some(())
         }
         Values::Struct(fields) => {
-            if !text.starts_with('{') {
-                return Err(wrong_value(column, text.as_bytes()));
-            }
             let object = ObjectSeed {
                 columns: fields,
                 known: None,
@@ -207,6 +219,13 @@ fn push_value(column: &mut Column, text: &str) -> Result<(), String> {
     Ok(())
 }
 
+fn read_items<'de>(text: &'de str, items: impl Visitor<'de, Value = ()>) -> Result<(), String> {
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let read = parser.deserialize_seq(items);
+    read.map_err(|why| without_line(&why.to_string()))
+}
+
+/// The items of a list.
 struct Items<'a>(&'a mut Column);
 
 impl<'de> Visitor<'de> for Items<'_> {
@@ -221,6 +240,54 @@ impl<'de> Visitor<'de> for Items<'_> {
             .next_element_seed(ValueSeed { column: self.0 })?
             .is_some()
         {}
+        Ok(())
+    }
+}
+
+/// The pairs of a map, each a list of a key and a value.
+struct Pairs<'a>(&'a mut Column);
+
+impl<'de> Visitor<'de> for Pairs<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of pairs")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<(), A::Error> {
+        while pairs.next_element_seed(Pair(self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+struct Pair<'a>(&'a mut Column);
+
+impl<'de> DeserializeSeed<'de> for Pair<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Pair<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of a key and a value")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<(), A::Error> {
+        if let Values::Struct(fields) = &mut self.0.values {
+            for (place, column) in fields.iter_mut().enumerate() {
+                let read = pair.next_element_seed(ValueSeed { column })?;
+                read.ok_or_else(|| A::Error::invalid_length(place, &"a key and a value"))?;
+            }
+        }
+        if pair.next_element::<IgnoredAny>()?.is_some() {
+            return Err(A::Error::invalid_length(3, &"a key and a value"));
+        }
+        self.0.push_valid();
         Ok(())
     }
 }
@@ -258,132 +325,6 @@ fn push_scalar(values: &mut Values, text: &str) -> Option<()> {
             let bytes = BASE64.decode(string()?.as_bytes()).ok()?;
             (bytes.len() == *width).then(|| values.extend_from_slice(&bytes))
         }
-        Values::Null | Values::List { .. } | Values::Struct(_) => None,
+        Values::Null | Values::List { .. } | Values::Map { .. } | Values::Struct(_) => None,
     }
-}
-
-/// Prints JSON lines.
-#[derive(Debug)]
-pub struct JsonPrinter {
-    /// What is before each column's value.
-    names: Vec<Vec<u8>>,
-}
-
-impl JsonPrinter {
-    /// Prints these columns.
-    ///
-    /// # Errors
-    /// A column whose type JSON has no values of.
-    pub fn new(schema: &Schema) -> Result<Self, String> {
-        let fields = schema.fields().iter();
-        if let Some(field) = fields.clone().find(|field| !has_text(field.data_type())) {
-            return Err(no_values(field));
-        }
-        Ok(Self {
-            names: names_of(fields.map(|field| field.name().as_str())),
-        })
-    }
-}
-
-impl RecordPrinter for JsonPrinter {
-    fn beginning(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn print(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), FormatError> {
-        let cells = batch.columns().iter().map(Cells::open);
-        let cells: Vec<Cells> = cells.collect::<Result<_, _>>()?;
-        for row in 0..batch.num_rows() {
-            for ((name, cell), field) in self.names.iter().zip(&cells).zip(batch.schema().fields())
-            {
-                out.extend_from_slice(name);
-                print(cell, row, out).ok_or_else(|| {
-                    FormatError::Damaged(format!(
-                        "the column {:?} has a value that is not finite, which JSON has no number \
-                         for; leave the column out, or choose another format",
-                        field.name()
-                    ))
-                })?;
-            }
-            out.extend_from_slice(if cells.is_empty() { b"{}\n" } else { b"}\n" });
-        }
-        Ok(())
-    }
-}
-
-/// What is before each value of an object: a brace or a comma, the name, a colon.
-fn names_of<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Vec<u8>> {
-    let name = |(place, name): (usize, &str)| {
-        let mut text = vec![if place == 0 { b'{' } else { b',' }];
-        print_string(name, &mut text);
-        text.push(b':');
-        text
-    };
-    names.enumerate().map(name).collect()
-}
-
-fn print_string(text: &str, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, text).expect("memory takes all");
-}
-
-/// Appends a value; `None` if it is a number that is not finite.
-fn print(cells: &Cells, row: usize, out: &mut Vec<u8>) -> Option<()> {
-    if cells.is_null(row) {
-        out.extend_from_slice(b"null");
-        return Some(());
-    }
-    match &cells.values {
-        CellValues::Text(texts) => print_string(texts.value(row), out),
-        CellValues::Bytes(bytes) => print_string(&BASE64.encode(bytes.value(row)), out),
-        CellValues::Lists(ends, items) => {
-            out.push(b'[');
-            for (place, item) in (ends[row]..ends[row + 1]).enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
-                print(items, item, out)?;
-            }
-            out.push(b']');
-        }
-        CellValues::Maps(ends, keys, values) => {
-            out.push(b'[');
-            for (place, item) in (ends[row]..ends[row + 1]).enumerate() {
-                out.extend_from_slice(if place > 0 { b",[" } else { b"[" });
-                print(keys, item, out)?;
-                out.push(b',');
-                print(values, item, out)?;
-                out.push(b']');
-            }
-            out.push(b']');
-        }
-        CellValues::Structs(fields) => {
-            for (place, (name, field)) in fields.iter().enumerate() {
-                out.push(if place == 0 { b'{' } else { b',' });
-                print_string(name, out);
-                out.push(b':');
-                print(field, row, out)?;
-            }
-            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
-        }
-        CellValues::Float32(numbers) => {
-            numbers
-                .value(row)
-                .is_finite()
-                .then(|| cells.print_plain(row, out))?;
-        }
-        CellValues::Float64(numbers) => {
-            numbers
-                .value(row)
-                .is_finite()
-                .then(|| cells.print_plain(row, out))?;
-        }
-        CellValues::Counts(scalar, _) if scalar.is_number() => cells.print_plain(row, out),
-        CellValues::Counts(..) | CellValues::Decimal128(..) | CellValues::Decimal256(..) => {
-            out.push(b'"');
-            cells.print_plain(row, out);
-            out.push(b'"');
-        }
-        _ => cells.print_plain(row, out),
-    }
-    Some(())
 }
