@@ -81,7 +81,7 @@ def run_sort(
     COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work. Tables are
-    read from and written to disks there, and only as a whole (no --limit).
+    read from and written to disks there, uncompressed and as a whole (no --limit).
 
     The output consists of files part-00000, part-00001, ... in key order, and a manifest,
     _tonnage.json. Records with equal keys may come out in any order, unless --stable. Inputs are
@@ -95,7 +95,7 @@ def run_sort(
         tonnage run sort a.txt --by 2,-3:numeric --stable --output out --scratch tmp
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
-        tonnage run sort /t --by ts --output /mnt/out --scratch /mnt/tmp --cluster auto
+        tonnage run sort /t --by k --output /mnt/out --scratch /mnt/s --cluster auto
     """
     if table.by is not None:
         if (record_bytes, key) != RECORDS or faults is not None:
