@@ -104,6 +104,12 @@ fn upload_parts(memory_bytes: usize, workers: usize, uploads: usize) -> (usize, 
     (bytes, count.max(workers + 1))
 }
 
+/// How many of the workers decode at once, within half of the memory if that is possible.
+#[must_use]
+pub fn decoders(memory_bytes: usize, workers: usize, decoding_bytes: usize) -> usize {
+    (memory_bytes / 2 / decoding_bytes.max(1)).clamp(1, workers)
+}
+
 /// Sizes and numbers for both passes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TablePlan {
@@ -113,6 +119,8 @@ pub struct TablePlan {
     pub index_bytes: usize,
     /// Threads.
     pub workers: usize,
+    /// Those of them that decode in pass one: fewer if memory is short.
+    pub decoders: usize,
     /// The longest split.
     pub split_bytes: usize,
     /// Splits in memory at once.
@@ -156,7 +164,7 @@ impl TablePlan {
             // Two blocks of each worker and partition are short.
             let full = shape.rows_bytes / shape.endpoints as u64 / plan.block_bytes as u64;
             let full = usize::try_from(full).unwrap_or(usize::MAX);
-            let blocks = full.saturating_add(2 * plan.workers * plan.partitions);
+            let blocks = full.saturating_add(2 * plan.decoders * plan.partitions);
             let needed = blocks.saturating_mul(INDEX_BYTES);
             if needed <= index_bytes {
                 return Ok(Self {
@@ -203,12 +211,18 @@ impl TablePlan {
             .max(ALIGNMENT);
         let slot_bytes = longest_slot(room, slots, workers, row_bytes);
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
-        let open =
-            memory_bytes.saturating_sub(split_buffers * split_span + workers * decoding_bytes) / 2;
-        let most = open / (workers * BLOCK_BYTES[1]).max(1);
+        let reading = split_buffers * split_span;
+        let decoders = decoders(
+            memory_bytes.saturating_sub(reading),
+            workers,
+            decoding_bytes,
+        );
+        let one = reading + decoders * decoding_bytes;
+        let open = memory_bytes.saturating_sub(one) / 2;
+        let most = open / (decoders * BLOCK_BYTES[1]).max(1);
         let needed = usize::try_from(rows_bytes.div_ceil(fits)).unwrap_or(usize::MAX);
         // More partitions than are needed have blocks as long as a device likes.
-        let spare = open / (workers * BLOCK_BYTES[0]);
+        let spare = open / (decoders * BLOCK_BYTES[0]);
         let short = usize::try_from(rows_bytes / PARTITION_BYTES).unwrap_or(usize::MAX);
         let partitions = needed
             .max(short.min(spare))
@@ -220,14 +234,13 @@ impl TablePlan {
                 format!(
                     "{memory_bytes} bytes are not enough: decoding or encoding alone takes {} \
                      bytes; use more",
-                    (workers * decoding_bytes + split_buffers * split_span)
-                        .max(workers * encoding_bytes)
+                    one.max(workers * encoding_bytes)
                 ),
             ));
         }
         // Each connection has a block, and what is received as much room as what is spare here.
         let on_wire = if links == 0 { 1 } else { 2 };
-        let block_bytes = align(open / (workers * partitions))
+        let block_bytes = align(open / (decoders * partitions))
             .min(align(open / on_wire / (links + scratches)))
             .clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
         let spare_blocks = ((scratches + links) * 4 * depth)
@@ -238,12 +251,11 @@ impl TablePlan {
         let longest = longest_partition.unwrap_or(average.saturating_mul(2));
         let slot_bytes = slot_bytes.min(align(longest) + block_bytes);
         let most_rows = slot_bytes / row_bytes.max(16) * 2;
-        let one = split_buffers * split_span + workers * decoding_bytes;
         let two = slots * slot_bytes
             + workers * (most_rows * ENTRY_BYTES + encoding_bytes)
             + output_blocks * output_block_bytes;
         // Of each worker and partition two blocks are short, and one is open.
-        let others = (3 * workers * partitions + spare_blocks) * block_bytes;
+        let others = (3 * decoders * partitions + spare_blocks) * block_bytes;
         let all = usize::try_from(rows_bytes + rows_bytes / 8).unwrap_or(usize::MAX);
         let wanted = all.saturating_add(others);
         let room = memory_bytes.saturating_sub(one.max(two));
@@ -254,6 +266,7 @@ impl TablePlan {
             memory_bytes,
             index_bytes: 0,
             workers,
+            decoders,
             split_bytes: split_span,
             split_buffers,
             block_bytes,
@@ -312,15 +325,15 @@ impl TablePlan {
     ) -> Result<Self, JobError> {
         let plan = Self::new(shape)?;
         let fewest = shape.devices.0 + buffers_of_receive(0, shape.links, shape.devices.0);
-        for workers in (1..=plan.workers).rev() {
-            let split_buffers = plan.split_buffers.min(workers + 2);
-            let reading = split_buffers * shape.split_span + workers * shape.decoding_bytes;
-            let open = workers * partitions;
+        for decoders in (1..=plan.decoders).rev() {
+            let split_buffers = plan.split_buffers.min(decoders + 2);
+            let reading = split_buffers * shape.split_span + decoders * shape.decoding_bytes;
+            let open = decoders * partitions;
             let room = plan.memory_bytes.saturating_sub(reading) / block_bytes;
             if open + fewest <= room {
                 let spare = (room - open - fewest) / 2;
                 return Ok(Self {
-                    workers,
+                    decoders,
                     split_buffers,
                     partitions,
                     block_bytes,
@@ -355,7 +368,7 @@ impl TablePlan {
     /// Blocks that are being filled, or on their way to scratch.
     #[must_use]
     pub fn moving_blocks(&self) -> usize {
-        self.workers * self.partitions + self.spare_blocks
+        self.decoders * self.partitions + self.spare_blocks
     }
 }
 
@@ -398,7 +411,7 @@ mod tests {
                     0 => 0,
                     links => buffers_of_receive(plan.spare_blocks, links, devices.0),
                 };
-                let reading = plan.split_buffers * split_span + plan.workers * decoding_bytes;
+                let reading = plan.split_buffers * split_span + plan.decoders * decoding_bytes;
                 let moving = plan.moving_blocks() + received;
                 reading + moving * plan.block_bytes <= memory_bytes
             };
@@ -410,5 +423,14 @@ mod tests {
                 prop_assert!(fits(&plan), "{plan:?}");
             }
         }
+    }
+
+    #[test]
+    fn fewer_threads_decode_where_memory_is_short() {
+        let mib = 1 << 20;
+        assert_eq!(decoders(64 * mib, 2, 13 * mib), 2);
+        assert_eq!(decoders(32 * mib, 2, 13 * mib), 1);
+        assert_eq!(decoders(8 * mib, 4, 13 * mib), 1);
+        assert_eq!(decoders(8 * mib, 4, 0), 4);
     }
 }

@@ -36,7 +36,7 @@ use crate::cluster::exchange::Exchange;
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, workers};
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::tables::memory::TablePlan;
+use crate::tables::memory::{self, TablePlan};
 use crate::tables::table_format::{SplitRows, TableFormat};
 pub use row_partition::RowPartition;
 
@@ -169,11 +169,12 @@ impl<'a> TablePasses<'a> {
         let SplitRows { rows, extents, .. } = sampled;
         let found = Arc::new(Mutex::new(RowSample::default()));
         let read = self.read(&extents, SAMPLING_BUFFERS * workers(), SPLITS);
+        let decoders = memory::decoders(self.memory.bytes(), workers(), rows.memory_bytes());
         let sample = SampleRows {
             source: rows,
             splits: Arc::new(extents),
             keys: SAMPLED_KEYS,
-            workers: workers(),
+            workers: decoders,
             found: Arc::clone(&found),
         };
         let modes = Arc::clone(&read.modes);
@@ -238,7 +239,7 @@ impl<'a> TablePasses<'a> {
             ranges: Arc::new(ranges),
             first_number,
             lanes: Arc::new(lanes.collect()),
-            workers: plan.workers,
+            workers: plan.decoders,
             block_bytes: plan.block_bytes,
             spare_blocks: plan.spare_blocks,
             lasting: scratch.pool(),
