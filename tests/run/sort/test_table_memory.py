@@ -1,0 +1,161 @@
+"""`run sort --by` with memory for a tenth of the data, as the kernel counts it.
+
+Every format, codec and kind of key. The data is what rows take in memory, not their files.
+"""
+
+import bz2
+import gzip
+import itertools
+import json
+import random
+import string
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as pa_dataset
+import pyarrow.parquet as pq
+import pytest
+
+from support.cli import processes
+from support.cli.command import Tonnage
+
+MIB = 1 << 20
+ROWS = 2_000_000
+MEMORY = 32 * MIB
+BATCH_ROWS = 40_000
+PARQUET = ("none", "snappy", "zstd", "gzip", "lz4", "brotli")
+KEYS = ("int", "float", "text", "decimal", "time", "word")
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Rows of some 130 bytes, whose values are random enough not to compress to nothing."""
+    rng = np.random.default_rng(7)
+    random_text = random.Random(7)
+    texts = pa.array(
+        "".join(random_text.choices(string.ascii_letters, k=random_text.randrange(90)))
+        for _ in range(3000)
+    )
+    numbers = pa.array(rng.integers(-(2**40), 2**40, ROWS))
+
+    def some_texts(of: int) -> pa.Array:
+        return texts.take(pa.array(rng.integers(0, of, ROWS)))
+
+    return pa.table(
+        {
+            "int": numbers,
+            "float": pa.array(rng.normal(size=ROWS).astype("float32")),
+            "text": some_texts(3000),
+            "decimal": numbers.cast(pa.decimal128(22, 3)),
+            "time": pc.abs(numbers).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
+            "word": some_texts(500).dictionary_encode(),
+            "payload": some_texts(3000),
+        }
+    )
+
+
+def write_parquet(table: pa.Table, path: Path, codec: str, rows: int = 1 << 20) -> None:
+    pq.write_table(table, path, compression=codec, row_group_size=rows)
+
+
+def write_arrow(table: pa.Table, path: Path, codec: str | None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_file(path, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=BATCH_ROWS)
+
+
+def sort_within(tonnage: Tonnage, disk: Path, *arguments: str | Path) -> dict[str, Any]:
+    """Sorts within the memory; gives the record."""
+    where = ("--output", disk / "out", "--scratch", disk / "scratch")
+    command = [tonnage.path, "run", "sort", *arguments, *where, f"--memory={MEMORY}", "--json"]
+    used = processes.run_with_usage(command)
+    assert used.returncode == 0, used.out
+    assert used.peak_memory_bytes <= MEMORY + processes.MAX_OVERHEAD_BYTES
+    record: dict[str, Any] = json.loads(used.out)
+    assert record["records"] == record["written_records"] == ROWS
+    return record
+
+
+def check_order(out: Path, column: str, descending: bool = False) -> None:
+    """Every value of a sorted column is not less than the one before it."""
+    last = None
+    for part in sorted(out.glob("part-*")):
+        kind = "parquet" if part.suffix == ".parquet" else "ipc"
+        for batch in pa_dataset.dataset(part, format=kind).to_batches(columns=[column]):
+            values = batch.column(0)
+            if pa.types.is_dictionary(values.type):
+                values = values.dictionary_decode()
+            if descending:
+                values = values[::-1]
+            later, earlier = values.slice(1), values.slice(0, max(len(values) - 1, 0))
+            assert pc.all(pc.greater_equal(later, earlier)).as_py() in (True, None)
+            if last is not None and len(values):
+                ends = (values[-1], last) if descending else (last, values[0])
+                assert pc.less_equal(*ends).as_py()
+            if len(values):
+                last = values[0] if descending else values[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", PARQUET)
+def test_parquet(tonnage: Tonnage, disk: Path, table: pa.Table, codec: str) -> None:
+    write_parquet(table, disk / "in.parquet", codec)
+    sort_within(tonnage, disk, disk / "in.parquet", "--by", "int,text")
+    check_order(disk / "out", "int")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", KEYS)
+def test_keys(tonnage: Tonnage, disk: Path, table: pa.Table, key: str) -> None:
+    write_parquet(table, disk / "in.parquet", "snappy", ROWS)
+    record = sort_within(tonnage, disk, disk / "in.parquet", "--by", f"-{key}", "--stable")
+    assert record["shuffled_bytes"] > 8 * MEMORY
+    check_order(disk / "out", key, descending=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+def test_arrow(tonnage: Tonnage, disk: Path, table: pa.Table, codec: str | None) -> None:
+    write_arrow(table, disk / "in.arrow", codec)
+    sort_within(tonnage, disk, disk / "in.arrow", "--by", "text,time")
+    check_order(disk / "out", "text")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["csv", "parquet", "json"])
+@pytest.mark.parametrize("codec", ["none", "gzip", "bz2"])
+def test_csv(tonnage: Tonnage, disk: Path, table: pa.Table, codec: str, output: str) -> None:
+    opened = {"none": open, "gzip": gzip.open, "bz2": bz2.open}[codec]
+    with opened(disk / "in.csv", "wb") as file:
+        pa_csv.write_csv(table.select(["int", "float", "time", "text", "payload"]), file)
+    sort_within(tonnage, disk, disk / "in.csv", "--by", "-float", "--output-format", output)
+    if output == "parquet":
+        check_order(disk / "out", "float", descending=True)
+
+
+@pytest.mark.slow
+def test_json(tonnage: Tonnage, disk: Path, table: pa.Table) -> None:
+    with (disk / "in.json").open("w") as file:
+        for batch in table.select(["int", "text", "payload"]).to_batches():
+            file.writelines(f"{json.dumps(row)}\n" for row in batch.to_pylist())
+    sort_within(tonnage, disk, disk / "in.json", "--by", "int")
+    keys = [
+        json.loads(line)["int"]
+        for part in sorted((disk / "out").glob("part-*"))
+        for line in part.open()
+    ]
+    assert all(one <= other for one, other in itertools.pairwise(keys))
+
+
+@pytest.mark.slow
+def test_lines(tonnage: Tonnage, disk: Path, table: pa.Table) -> None:
+    with (disk / "in.txt").open("w") as file:
+        joined = pc.binary_join_element_wise(table["text"], table["payload"], "\n", " ")
+        file.writelines(joined.to_pylist())
+    sort_within(tonnage, disk, disk / "in.txt", "--by", "line")
+    lines = [line for part in sorted((disk / "out").glob("part-*")) for line in part.open("rb")]
+    assert all(one <= other for one, other in itertools.pairwise(lines))
