@@ -93,7 +93,8 @@ pub fn find(
     }
     let mut found = in_files(&files, record_bytes)?;
     for url in urls {
-        for (object, bytes) in object_input::find(&url, storage, requests)? {
+        // The command has listed them before, and named what cannot be read.
+        for (object, bytes) in object_input::find(&url, storage, requests, &mut Vec::new())? {
             let input = of_object(object, 0, bytes);
             check_records(&input, record_bytes)?;
             found.push(input);

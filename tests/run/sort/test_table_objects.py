@@ -178,3 +178,19 @@ def test_a_sort_that_fails_publishes_nothing(s3: Bucket, tonnage: Tonnage, disk:
     said = tonnage.run(*command(s3, disk, "in/", "--by=k"), f"--output=s3://{BUCKET}/out")
     assert said.returncode == 1 and "no number" in said.stderr
     assert s3.content("out") == {} and s3.uploads() == []
+
+
+def test_names_that_cannot_be_requested_are_named_and_others_are_read(
+    s3: Bucket, tonnage: Tonnage, disk: Path
+) -> None:
+    rows = table(1, 100)
+    content = encoded(rows, ".parquet")
+    s3.put("in/a b+c%20ä.parquet", content)
+    s3.put("in/more/", b"")
+    s3.put("in/x\ny/a.parquet", content)
+    s3.put("in/_hidden\n/a.parquet", content)
+    said = tonnage.run(*command(s3, disk, "in/", "--by=k,x"), "--output", disk / "out", check=True)
+    order = [("k", "ascending"), ("x", "ascending")]
+    assert rows_of(in_directory(disk / "out")).equals(rows.sort_by(order))
+    assert said.stderr.count("\n") == 1
+    assert r"'s3://tests/in/x\ny/a.parquet' is left out: a name with" in said.stderr

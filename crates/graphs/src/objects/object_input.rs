@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tonnage_object::{Client, ErrorKind, ObjectInfo, RequestCounts};
+use tonnage_object::{Client, ErrorKind, Listing, ObjectInfo, RequestCounts};
 pub use tonnage_object::{ObjectError, ParallelReader, Settings};
 use tonnage_pipeline::RunHandle;
 use tonnage_stages::extent::Object;
@@ -149,6 +149,8 @@ pub struct FoundObject {
 pub struct Outcome {
     /// The objects, URL by URL, sorted by name.
     pub objects: Vec<FoundObject>,
+    /// URLs of objects below these whose names cannot be requested.
+    pub unreadable: Vec<String>,
     /// Requests to the store.
     pub requests: RequestCounts,
 }
@@ -159,10 +161,11 @@ pub struct Outcome {
 /// When a URL names nothing, or the store denies access.
 pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     let (requests, mut objects) = (config.storage.access()?, Vec::new());
+    let mut unreadable = Vec::new();
     for path in &config.urls {
         let url = ObjectUrl::of(path)
             .ok_or_else(|| usage_error(format!("{}: write s3://BUCKET/PREFIX", path.display())))?;
-        let found = find(&url, &config.storage, &requests)?;
+        let found = find(&url, &config.storage, &requests, &mut unreadable)?;
         objects.extend(found.into_iter().map(|(object, bytes)| FoundObject {
             bucket: object.store.bucket.clone(),
             key: object.key.clone(),
@@ -172,12 +175,14 @@ pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     }
     Ok(Outcome {
         objects,
+        unreadable,
         requests: requests.counted(),
     })
 }
 
 /// The objects that a URL names: one object, or all below a prefix, sorted by name. Hidden ones,
-/// with a name that begins with `.` or `_`, are left out.
+/// with a name that begins with `.` or `_`, are left out. Those whose names cannot be requested are
+/// left out, too, and added to `unreadable`.
 ///
 /// # Errors
 /// When there are none, or parts of an output are missing.
@@ -185,6 +190,7 @@ pub fn find(
     url: &ObjectUrl,
     storage: &ObjectStorage,
     requests: &ObjectAccess,
+    unreadable: &mut Vec<String>,
 ) -> Result<Vec<(Arc<Object>, u64)>, JobError> {
     let store = Arc::new(storage.bucket(url));
     let client = Client::new(&store).map_err(|why| store_error(&why))?;
@@ -194,7 +200,7 @@ pub fn find(
     };
     let found = match one {
         Some(one) => vec![one],
-        None => find_in_prefix(&client, &store, url)?,
+        None => find_in_prefix(&client, &store, url, unreadable)?,
     };
     requests.count(&client.counts());
     let object = |found: ObjectInfo| {
@@ -212,13 +218,23 @@ fn find_in_prefix(
     client: &Client,
     store: &Settings,
     url: &ObjectUrl,
+    unreadable: &mut Vec<String>,
 ) -> Result<Vec<ObjectInfo>, JobError> {
-    let all = check_access(store, client.list(&url.key))?;
+    let Listing {
+        objects: all,
+        unreadable: names,
+    } = check_access(store, client.list_all(&url.key))?;
     let of_an_output = check_finished(client, store, url, &all)?; // It may have no part.
     let hidden = |key: &str| {
         let name = key[url.key.len()..].trim_start_matches('/');
         name.split('/').any(|part| part.starts_with(['.', '_']))
     };
+    unreadable.extend(
+        names
+            .iter()
+            .filter(|key| !hidden(key))
+            .map(|key| store.name(key)),
+    );
     let mut found: Vec<ObjectInfo> = all.into_iter().filter(|one| !hidden(&one.key)).collect();
     if found.is_empty() && !of_an_output {
         return Err(usage_error(format!(

@@ -1,7 +1,6 @@
 //! One thread's client: blocking calls, on a runtime that runs only while one of them waits.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +10,15 @@ use object_store::aws::AmazonS3;
 use object_store::client::HttpClient;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, Result as StoreResult};
+use object_store::{ObjectStoreExt, PutPayload, Result as StoreResult};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::counters::{Counters, ErrorKind, RequestCounts};
 use crate::error::{ObjectError, root_cause};
 use crate::hedging::HedgePolicy;
+use crate::http::object_list::{self, Listing, ObjectInfo};
+use crate::http::signed_page::Lister;
 use crate::progress::Progress;
 use crate::range::{Cursor, Range};
 use crate::settings::Settings;
@@ -50,17 +51,6 @@ pub struct CallStats {
     pub took: Duration,
     /// Number of requests.
     pub requests: u64,
-}
-
-/// An object in a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectInfo {
-    /// Its name in the bucket.
-    pub key: String,
-    /// Its length.
-    pub bytes: u64,
-    /// Its ETag, which tells it from others of the same name; `None` if the store gives none.
-    pub etag: Option<String>,
 }
 
 impl Client {
@@ -281,20 +271,21 @@ impl Client {
         }
     }
 
-    /// The objects under `prefix/`.
+    /// The objects under `prefix/` that can be read, by their names.
     ///
     /// # Errors
     /// When a request fails for good.
     pub fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
-        let work = async {
-            let prefix = path(prefix)?;
-            let mut listed = self.store.list(Some(&prefix));
-            let mut found = Vec::new();
-            while let Some(one) = poll_fn(|context| listed.as_mut().poll_next(context)).await {
-                found.push(one?.into());
-            }
-            Ok(found)
-        };
+        self.list_all(prefix).map(|listing| listing.objects)
+    }
+
+    /// The same, and the names of those that cannot be read.
+    ///
+    /// # Errors
+    /// When a request fails for good.
+    pub fn list_all(&self, prefix: &str) -> Result<Listing, ObjectError> {
+        let under = folder_of(prefix);
+        let work = object_list::all(self.lister(), &under);
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_many(began);
@@ -308,11 +299,8 @@ impl Client {
     /// # Errors
     /// When a request fails for good.
     pub fn uploads(&self, prefix: &str) -> Result<Option<Vec<Upload>>, ObjectError> {
-        let under = match prefix {
-            "" => String::new(),
-            folder => format!("{folder}/"),
-        };
-        let work = upload::list::first_page(&self.settings, &self.store, &self.http, &under);
+        let under = folder_of(prefix);
+        let work = upload::list::first_page(self.lister(), &under);
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_many(began);
@@ -361,6 +349,14 @@ impl Client {
     #[must_use]
     pub fn count(&mut self) -> RequestCounts {
         self.counts.take()
+    }
+
+    fn lister(&self) -> Lister<'_> {
+        Lister {
+            settings: &self.settings,
+            store: &self.store,
+            http: &self.http,
+        }
     }
 
     pub(crate) fn is_of(&self, store: &Settings) -> bool {
@@ -421,16 +417,6 @@ impl Client {
     }
 }
 
-impl From<ObjectMeta> for ObjectInfo {
-    fn from(about: ObjectMeta) -> Self {
-        Self {
-            key: about.location.into(),
-            bytes: about.size,
-            etag: about.e_tag,
-        }
-    }
-}
-
 /// Tells when to stop, and how long to wait after that.
 type Stop<'a> = (&'a dyn Fn() -> bool, Duration);
 
@@ -438,4 +424,12 @@ const NEVER: Stop = (&|| false, Duration::ZERO);
 
 fn path(key: &str) -> StoreResult<Path> {
     Ok(Path::parse(key)?)
+}
+
+/// What the names of objects below a prefix begin with.
+fn folder_of(prefix: &str) -> String {
+    match prefix {
+        "" => String::new(),
+        folder => format!("{folder}/"),
+    }
 }

@@ -16,6 +16,7 @@
 //! http/             the HTTP layer: counts every request
 //!   null.rs           answers at once, without a server
 //!   faults.rs         injected faults
+//!   object_list.rs    lists of objects, whatever their names are
 //! error.rs          errors with the object
 //! ```
 //!
@@ -38,12 +39,13 @@ mod settings;
 mod store;
 mod upload;
 
-pub use client::{CallStats, Client, ObjectInfo};
+pub use client::{CallStats, Client};
 pub use client_pool::ClientPool;
 pub use counters::{ErrorKind, RequestCounts};
 pub use error::ObjectError;
 pub use hedging::HedgePolicy;
 pub use http::faults::{Effect, Faults, Method, Rule};
+pub use http::object_list::{Listing, ObjectInfo};
 pub use parallel_read::ParallelReader;
 pub use settings::{Engine, Keys, Settings};
 pub use upload::{Part, Upload};

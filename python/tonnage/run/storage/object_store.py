@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,8 +134,17 @@ def find_objects(urls: Sequence[str], options: ObjectStoreOptions) -> list[Objec
 def find_and_count(
     urls: Sequence[str], options: ObjectStoreOptions
 ) -> tuple[list[ObjectInfo], dict[str, Any]]:
-    """The same as `find_objects`, and the requests that it took."""
+    """The same as `find_objects`, and the requests that it took.
+
+    Objects whose names cannot be requested are left out, and named on standard error.
+    """
     outcome = core.run("object_find", {"urls": list(urls), "volumes": options.to_json()})
+    for url in outcome["unreadable"]:
+        print(
+            f"tonnage: {url!r} is left out: a name with an empty part, '.', '..' or a control "
+            "character cannot be requested; rename it to have it read",
+            file=sys.stderr,
+        )
     return [ObjectInfo(**each) for each in outcome["objects"]], outcome["requests"]
 
 
