@@ -50,7 +50,9 @@ def run_sort(
     inputs: Annotated[
         list[str],
         Argument(
-            "INPUT...", "Files, directories, or s3://BUCKET/PREFIX. Put them before the options."
+            "INPUT...",
+            "Files, directories, or s3://BUCKET/PREFIX; with --by globs, too. Put them before the "
+            "options.",
         ),
     ],
     output: Annotated[
@@ -90,6 +92,8 @@ def run_sort(
     Examples:
         tonnage run sort events --by user,-ts --output sorted --scratch /mnt/tmp
         tonnage run sort a.csv b.csv --by -value --unique --output out --scratch tmp
+        tonnage run sort 'in/year=*/*' --by -year,ts --output out --scratch tmp
+        tonnage run sort s3://b/in --by ts --output s3://b/out --scratch /mnt/tmp
         tonnage run sort a.json --by t --output-format arrow --output out --scratch s
         tonnage run sort b.jsonl.gz --by user.id,-ms --output out --scratch tmp
         tonnage run sort a.txt --by 2,-3:numeric --stable --output out --scratch tmp
