@@ -27,11 +27,11 @@ DOCUMENTS = sorted(
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
 EXECUTED = {
     *("data-in-objects.md", "cluster-in-a-lab.md", "first-study.md", "from-a-bucket.md"),
-    "your-own-job.md",
+    *("sorting-files.md", "your-own-job.md"),
 }
 """Pages of the guide whose commands a test runs: two as scripts (tests/e2e/test_guide.py), one
-here, one against an emulated EC2 (tests/provision/aws/test_launch.py), and one with a recorded log
-(tests/e2e/test_your_own_job.py)."""
+here, one against an emulated EC2 (tests/provision/aws/test_launch.py), one with a recorded log
+(tests/e2e/test_your_own_job.py), and one with files (tests/e2e/test_sorting_files.py)."""
 
 
 def refusal_of(text: str) -> str:
