@@ -113,6 +113,12 @@ impl RowShape {
         }
     }
 
+    /// Bytes of its row's number, with which each key ends; 0 if keys have none.
+    #[must_use]
+    pub fn number_bytes(self) -> usize {
+        if self.is_numbered { NUMBER_BYTES } else { 0 }
+    }
+
     /// Bytes before the key.
     #[inline]
     #[must_use]

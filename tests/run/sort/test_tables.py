@@ -282,6 +282,21 @@ def test_of_equal_keys_the_first_stays() -> None:
         assert (record.records, record.written_records) == (7, 4)
 
 
+@pytest.mark.parametrize("stable", [False, True])
+def test_of_one_key_in_more_rows_than_memory_holds_one_stays(stable: bool) -> None:
+    rows = 400_000
+    keys = [7] * (rows - 3) + [8, 9, 9]
+    table = pa.table({"k": keys, "v": [string.ascii_letters] * rows, "n": range(rows)})
+    with disk_dir() as disk:
+        pq.write_table(table, disk / "in.parquet", row_group_size=20_000)
+        order = TableOrder(by="k", unique=True, stable=stable)
+        record, got = sorted_table(disk, [disk / "in.parquet"], order, 8 * MIB)
+        assert got["k"].to_pylist() == [7, 8, 9]
+        assert (record.records, record.written_records) == (rows, 3)
+        if stable:
+            assert got["n"].to_pylist() == [0, rows - 3, rows - 2]
+
+
 def test_files_have_about_the_bytes_that_are_asked_for() -> None:
     with disk_dir() as disk:
         pq.write_table(events(50_000), disk / "in.parquet")

@@ -146,6 +146,20 @@ impl KeyRanges {
         Self::new(bounds)
     }
 
+    /// The same for keys that are followed by numbers of so many bytes: keys that differ only in
+    /// these are in one range.
+    #[must_use]
+    pub fn before_numbers(self, number_bytes: usize) -> Self {
+        let mut bounds = self.bounds;
+        for bound in bounds.iter_mut().filter(|bound| bound.after) {
+            bound.key.resize(bound.key.len() + number_bytes, u8::MAX);
+        }
+        Self {
+            single: self.single,
+            ..Self::new(bounds)
+        }
+    }
+
     /// The same, with what is greater than `key` in a range of its own, the last; no bound is
     /// greater.
     #[must_use]

@@ -24,7 +24,9 @@ use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format::{self, FormatConfig};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
-use crate::tables::passes::{FileTotals, FileWriting, PartitionFile, RowPartition, TablePasses};
+use crate::tables::passes::{
+    EqualKeys, FileTotals, FileWriting, PartitionFile, RowPartition, TablePasses,
+};
 
 /// What to sort.
 #[derive(Clone, Debug, Deserialize)]
@@ -94,7 +96,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             .flat_map(|round| round.take(wanted.number))
             .collect(),
         lane: wanted.number % devices,
-        in_order: wanted.single && !config.unique,
+        in_order: false,
     };
     let spilled: Vec<SpilledPartition> = config.partitions.iter().map(spilled_partition).collect();
     let spans = spilled.iter().map(SpilledPartition::span);
@@ -121,7 +123,16 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
     // An unlinked file, which costs nothing unless a partition is too large.
     let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
-    let partitions = spilled.into_iter().map(RowPartition::from).collect();
+    let partition = |(spilled, wanted): (SpilledPartition, &PartitionTask)| {
+        let keys = match EqualKeys::of(wanted.single, unique, table.shape().number_bytes() > 0) {
+            // All rows are counted here, so none can be left in scratch.
+            EqualKeys::FirstWanted => EqualKeys::None,
+            keys => keys,
+        };
+        RowPartition::new(spilled, Total::default(), keys)
+    };
+    let partitions = spilled.into_iter().zip(&config.partitions);
+    let partitions = partitions.map(partition).collect();
     let partitions = passes.divide(&plan, &again, partitions)?;
     let (outputs, suffix) = (&config.output, table.suffix());
     let mut paths = Arc::default();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tonnage_stages::boundaries::KeyRanges;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::scratch::Scratch;
 
@@ -80,7 +81,14 @@ impl TablePasses<'_> {
         };
         let sample = self.sample_rows("sample_again", sampled)?;
         let wanted = (2 * bytes / plan.slot_bytes + 2).min(plan.divided_into());
-        let ranges = self.ranges(&sample, wanted);
+        let ranges = match &partition.quota {
+            // Its keys are equal but for the rows' numbers.
+            Some(_) if self.unique => {
+                let keys = sample.keys.iter().map(Vec::as_slice).collect();
+                KeyRanges::from_sample(keys, wanted)
+            }
+            _ => self.ranges(&sample, wanted),
+        };
         let all = SplitRows {
             rows,
             count: None,

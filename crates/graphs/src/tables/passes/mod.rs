@@ -38,7 +38,7 @@ use crate::phases::{Phase, Watch, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::memory::{self, TablePlan};
 use crate::tables::table_format::{SplitRows, TableFormat};
-pub use row_partition::RowPartition;
+pub use row_partition::{EqualKeys, RowPartition};
 
 /// Splits that are sampled, and the most bytes of each.
 pub const SAMPLED_SPLITS: usize = 64;
@@ -215,7 +215,9 @@ impl<'a> TablePasses<'a> {
     pub fn ranges(&self, sample: &RowSample, partitions: usize) -> KeyRanges {
         let ranges = KeyRanges::from_sample(self.range_keys(sample).collect(), partitions);
         match self.unique {
-            true => ranges.undivided(),
+            true => ranges
+                .undivided()
+                .before_numbers(self.table.shape().number_bytes()),
             false => ranges,
         }
     }
@@ -289,19 +291,17 @@ impl<'a> TablePasses<'a> {
             totals,
             ..
         } = &pass.partition;
+        let is_numbered = self.table.shape().number_bytes() > 0;
         let partition = |(place, lane): (usize, &Option<usize>)| {
             let number = first_number + place;
             let spilled = SpilledPartition {
                 number,
                 blocks: scratch.take(number),
                 lane: (*lane)?,
-                in_order: ranges.is_single(place) && !self.unique,
+                in_order: false,
             };
-            Some(RowPartition {
-                spilled,
-                rows: totals.of(place),
-                quota: None,
-            })
+            let keys = EqualKeys::of(ranges.is_single(place), self.unique, is_numbered);
+            Some(RowPartition::new(spilled, totals.of(place), keys))
         };
         let partitions = lanes.iter().enumerate().filter_map(partition);
         Ok((partitions.collect(), read))

@@ -8,6 +8,31 @@ use tonnage_stages::work::Quota;
 
 use crate::sort::spilled_partition::SpilledPartition;
 
+/// Whether all keys of a partition are equal, and which rows are wanted then.
+#[derive(Clone, Copy, Debug)]
+pub enum EqualKeys {
+    /// They are not, as far as is known.
+    None,
+    /// All rows.
+    AllWanted,
+    /// One row, whichever.
+    AnyWanted,
+    /// The one with the least number.
+    FirstWanted,
+}
+
+impl EqualKeys {
+    /// What is wanted of rows with one key, if they are `single`.
+    pub fn of(single: bool, is_unique: bool, is_numbered: bool) -> Self {
+        match (single, is_unique, is_numbered) {
+            (false, ..) => Self::None,
+            (true, false, _) => Self::AllWanted,
+            (true, true, false) => Self::AnyWanted,
+            (true, true, true) => Self::FirstWanted,
+        }
+    }
+}
+
 /// A partition of rows between the passes.
 pub struct RowPartition {
     /// Its blocks.
@@ -18,17 +43,22 @@ pub struct RowPartition {
     pub quota: Option<Arc<Quota>>,
 }
 
-impl From<SpilledPartition> for RowPartition {
-    fn from(spilled: SpilledPartition) -> Self {
+impl RowPartition {
+    /// A partition that has these rows, which are all wanted; of equal keys one, if they are to be
+    /// unique.
+    pub fn new(mut spilled: SpilledPartition, rows: Total, keys: EqualKeys) -> Self {
+        let quota = match keys {
+            EqualKeys::None | EqualKeys::AllWanted => None,
+            EqualKeys::AnyWanted | EqualKeys::FirstWanted => Some(Arc::new(Quota::new(1))),
+        };
+        spilled.in_order = matches!(keys, EqualKeys::AllWanted | EqualKeys::AnyWanted);
         Self {
             spilled,
-            rows: Total::default(),
-            quota: None,
+            rows,
+            quota,
         }
     }
-}
 
-impl RowPartition {
     /// A partition of equal keys, as several that span at most `most_bytes` each.
     pub fn in_parts(self, most_bytes: usize) -> impl Iterator<Item = Self> {
         let Self {
