@@ -3,8 +3,6 @@
 Every format, codec and kind of key. The data is what rows take in memory, not their files.
 """
 
-import bz2
-import gzip
 import itertools
 import json
 import random
@@ -15,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pq
 import pytest
@@ -123,18 +120,6 @@ def test_arrow(tonnage: Tonnage, disk: Path, table: pa.Table, codec: str | None)
     write_arrow(table, disk / "in.arrow", codec)
     sort_within(tonnage, disk, disk / "in.arrow", "--by", "text,time")
     check_order(disk / "out", "text")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("output", ["csv", "parquet", "json"])
-@pytest.mark.parametrize("codec", ["none", "gzip", "bz2"])
-def test_csv(tonnage: Tonnage, disk: Path, table: pa.Table, codec: str, output: str) -> None:
-    opened = {"none": open, "gzip": gzip.open, "bz2": bz2.open}[codec]
-    with opened(disk / "in.csv", "wb") as file:
-        pa_csv.write_csv(table.select(["int", "float", "time", "text", "payload"]), file)
-    sort_within(tonnage, disk, disk / "in.csv", "--by", "-float", "--output-format", output)
-    if output == "parquet":
-        check_order(disk / "out", "float", descending=True)
 
 
 @pytest.mark.slow

@@ -206,18 +206,20 @@ impl TablePlan {
         let slots = workers + scratches;
         let group_bytes = (memory_bytes / 16 / workers).min(GROUP_BYTES);
         let encoding_bytes = encoding_bytes + 2 * group_bytes;
-        let room = memory_bytes
+        let for_slots = memory_bytes
             .saturating_sub(output_blocks * output_block_bytes + workers * encoding_bytes)
             .max(ALIGNMENT);
-        let slot_bytes = longest_slot(room, slots, workers, row_bytes);
+        let slot_bytes = longest_slot(for_slots, slots, workers, row_bytes);
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
-        let reading = split_buffers * split_span;
-        let decoders = decoders(
-            memory_bytes.saturating_sub(reading),
-            workers,
-            decoding_bytes,
-        );
-        let one = reading + decoders * decoding_bytes;
+        let need = |(buffers, decoders)| buffers * split_span + decoders * decoding_bytes;
+        let room = memory_bytes.saturating_sub(split_buffers * split_span);
+        let usual = (split_buffers, decoders(room, workers, decoding_bytes));
+        // The least: a split is decoded while the next is read. Open blocks take the rest.
+        let (split_buffers, decoders) = match need(usual) > memory_bytes / 8 * 7 {
+            true => (split_buffers.min(2), 1),
+            false => usual,
+        };
+        let one = need((split_buffers, decoders));
         let open = memory_bytes.saturating_sub(one) / 2;
         let most = open / (decoders * BLOCK_BYTES[1]).max(1);
         let needed = usize::try_from(rows_bytes.div_ceil(fits)).unwrap_or(usize::MAX);
