@@ -87,7 +87,7 @@ impl Store {
                 requests: 3,
             },
             sample_chunks: None,
-            spill_all: false,
+            spill_all: true,
         }
     }
 
