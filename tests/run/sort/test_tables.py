@@ -9,6 +9,8 @@ import math
 import random
 import shutil
 import string
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -348,6 +350,18 @@ def test_files_that_are_no_tables_are_named() -> None:
         inputs = [disk / "one.parquet", disk / "two.parquet"]
         with pytest.raises(core.UsageError, match=r'two\.parquet: it has no column "k"'):
             sorted_table(disk, inputs, TableOrder(by="k"))
+
+
+def test_parquet_is_sorted_without_numpy_and_pyarrow() -> None:
+    """They take as long to start, and as much memory, as a small sort."""
+    code = """
+import sys
+from tonnage.measure.trial import environment
+from tonnage.run.sort import tables
+print({"numpy", "pyarrow"} & {*sys.modules})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_command_says_what_it_did(tonnage: Tonnage) -> None:

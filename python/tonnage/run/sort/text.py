@@ -51,7 +51,7 @@ def lines(order: Sequence[ColumnOrder], delimiter: str | None) -> dict[str, Any]
 def delimited(
     beginning: CsvBeginning, name: str, order: Sequence[ColumnOrder]
 ) -> dict[str, Any] | None:
-    """Records of ``csv`` or ``tsv`` files; None if a key is of a type that needs columns.
+    """Records of ``csv`` or ``tsv`` files; None if a key can only be compared as a column.
 
     Raises:
         UsageError: There is no such column, or the file is not of this format.

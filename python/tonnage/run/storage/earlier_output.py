@@ -7,7 +7,7 @@ from pathlib import Path
 from tonnage.base import core
 from tonnage.base.records.base import RecordError, decode
 from tonnage.base.records.io import read_regular
-from tonnage.run.two_pass.job_dir.schemas import Manifest
+from tonnage.run.two_pass.output.manifest import Manifest
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX
 
 

@@ -14,7 +14,7 @@ from tonnage.base.core.stage_stats import phase_record
 from tonnage.base.records import Phase
 from tonnage.base.records.base import Count
 from tonnage.cluster.protocol import Idle, Message, Step
-from tonnage.run.two_pass.job_dir.schemas import Checksum, Manifest
+from tonnage.run.two_pass.output.manifest import Checksum, Manifest
 from tonnage.run.two_pass.schedule import Finished, Split, Total
 from tonnage.run.two_pass.splits import FileId
 

@@ -94,7 +94,7 @@ impl TextInputs {
             })
     }
 
-    /// About how many bytes `sampled` is of a whole, of which `read_bytes` of files were sampled.
+    /// About how many bytes all rows have, if those of `read_bytes` of the files have `sampled`.
     #[must_use]
     pub fn scaled(&self, sampled: u64, read_bytes: u64) -> u64 {
         let (all, packed) = self.bytes();

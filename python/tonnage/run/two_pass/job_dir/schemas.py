@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, UnsetType, field
 from tonnage.base.records import Phase, Stage
 from tonnage.base.records.base import Count, Level, PositiveCount, Seconds, StoredFile, Struct
 from tonnage.base.records.known_keys import RequestCounts
+from tonnage.run.two_pass.output.manifest import Checksum
 
 SCHEMA: Literal["tonnage.fleet-job/1"] = "tonnage.fleet-job/1"
 _JobName = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
-Checksum = Annotated[str, Meta(pattern="^[0-9a-f]+$")]
 _Inode = Annotated[int, Meta(ge=0)]
 _Weight = Annotated[float, Meta(gt=0, le=1e21)]
 _Big = Annotated[int, Meta(ge=0)]
@@ -172,14 +172,3 @@ class OutputFile(Struct, frozen=True, kw_only=True):
 
 OutputFiles = list[OutputFile]
 """``sorted.json``, or ``reduced.json``."""
-
-
-class Manifest(StoredFile, frozen=True):
-    """``_tonnage.json`` of an output."""
-
-    format: Literal["tonnage.output/1"]
-    records: Count
-    bytes: Count
-    parts: list[str]
-    checksum: Checksum | None = None
-    """Sum of the records' CRC-32s, if they are known."""

@@ -11,8 +11,8 @@ from tonnage.base.records import RunRecord
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_dir import files_to_json
-from tonnage.run.two_pass.job_dir.schemas import Manifest
 from tonnage.run.two_pass.job_state import JobRun
+from tonnage.run.two_pass.output.manifest import Manifest
 from tonnage.run.two_pass.run_record import build_run_record
 from tonnage.run.two_pass.schedule import NoNodeLeft, Schedule
 

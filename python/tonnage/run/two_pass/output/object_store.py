@@ -28,8 +28,8 @@ from tonnage.run.storage.object_store import (
     sum_requests,
 )
 from tonnage.run.two_pass import messages
-from tonnage.run.two_pass.job_dir.schemas import Manifest
 from tonnage.run.two_pass.job_spec import WorkerConfig
+from tonnage.run.two_pass.output.manifest import Manifest
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.splits import FileId, object_id
 
