@@ -1,4 +1,4 @@
-//! The sort of tables on one machine: rows of any types, by keys of any columns.
+//! The sort of tables: rows of any types, by keys of any columns. `cluster::tables` uses its passes.
 
 pub(crate) mod columns;
 mod compression;
