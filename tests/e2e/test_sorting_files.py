@@ -77,5 +77,5 @@ def test_a_command_of_the_page_sorts(
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert record["records"] == record["written_records"] > 0
-    assert sorted((disk / "sorted").glob("part-*"))
+    assert sorted((disk / "sorted").rglob("part-*"))
     shutil.rmtree(disk / "sorted")

@@ -32,7 +32,8 @@ impl Output {
         let manifest: Manifest = serde_json::from_str(manifest)
             .map_err(|why| PyValueError::new_err(format!("the manifest: {why}")))?;
         let output = self.lock().take().ok_or_else(closed_error)?;
-        output.publish(parts, &manifest).map_err(raised)
+        let names = output.names(parts);
+        output.publish(&names, &manifest).map_err(raised)
     }
 
     /// Removes it, unless it was published.

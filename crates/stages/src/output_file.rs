@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tonnage_pipeline::Failure;
 
@@ -13,6 +13,41 @@ pub struct OutputFile {
     pub path: PathBuf,
     /// Its final length.
     pub bytes: u64,
+}
+
+/// The paths of files, or names of objects, by number; more may come while the first are written.
+#[derive(Debug, Default)]
+pub struct FilePaths(RwLock<Vec<PathBuf>>);
+
+impl FilePaths {
+    /// The files so far.
+    #[must_use]
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self(RwLock::new(paths))
+    }
+
+    /// Adds a file, whose path depends on its number; gives the number.
+    pub fn add(&self, path: impl FnOnce(usize) -> PathBuf) -> usize {
+        let mut paths = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let number = paths.len();
+        paths.push(path(number));
+        number
+    }
+
+    /// The path of a file.
+    ///
+    /// # Panics
+    /// When there is no such file: a bug of the caller.
+    #[must_use]
+    pub fn get(&self, number: usize) -> PathBuf {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)[number].clone()
+    }
+
+    /// How many files there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
 }
 
 /// Called with the number of each file that is finished and durable.

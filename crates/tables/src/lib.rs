@@ -20,6 +20,7 @@ mod column;
 mod error;
 mod key;
 mod layout;
+mod leading_columns;
 mod nested;
 mod order;
 mod reader;
@@ -28,6 +29,7 @@ mod writer;
 
 pub use error::TableError;
 pub use layout::{RowLayout, RowShape};
+pub use leading_columns::LeadingColumns;
 pub use order::ColumnOrder;
 pub use reader::RowReader;
 pub use row_builder::RowBuilder;

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +21,7 @@ from tonnage.base.clock import utc_now
 from tonnage.measure.trial import environment
 from tonnage.run.sort.dialect import Dialect
 from tonnage.run.sort.tables import AUTO, COLUMN_FORMATS, FILE_BYTES, TableOrder, sort_table
+from tonnage.run.storage.earlier_output import manifest_parts
 from tonnage.run.storage.object_store import ObjectStoreOptions
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ Table = str | Path | Sequence[str | Path] | ArrowStream | pa_dataset.Dataset
 class SortedTable:
     """Sorted files in order, and the record of the run.
 
+    With folders, ``folders_in`` is the directory in which their names tell columns.
+
     Without an ``output`` of its own they are in a temporary directory, which is removed with
     `close`, at the end of a ``with`` block, or with this object.
     """
@@ -51,6 +55,7 @@ class SortedTable:
     files: list[str]
     format: str
     record: RunRecord
+    folders_in: str | None = None
     temporary: Path | None = None
 
     def __post_init__(self) -> None:
@@ -66,29 +71,35 @@ class SortedTable:
     def dataset(self) -> pa_dataset.Dataset:
         """The files as a dataset; scanners keep the order if they use one thread.
 
+        Columns that the names of folders tell are text, or int32 where all values are.
+
         Raises:
             UsageError: The files are text, whose types would have to be guessed.
         """
-        return self._dataset(self.files)
-
-    def reader(self) -> pa.RecordBatchReader:
-        """The rows in order, a batch at a time; raises as `dataset` does."""
-        schema = self._dataset(self.files[:1]).schema
-        files = (self._dataset([file]) for file in self.files)
-        batches = (batch for file in files for batch in file.to_batches(use_threads=False))
-        return pa.RecordBatchReader.from_batches(schema, batches)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
-
-    def _dataset(self, files: list[str]) -> pa_dataset.Dataset:
         if self.format not in COLUMN_FORMATS:
             raise core.UsageError(
                 f"the output is {self.format}; read its files yourself, or sort into Parquet or "
                 "Arrow",
                 setting="output_format",
             )
-        return pa_dataset.dataset(files, format="parquet" if self.format == "parquet" else "arrow")
+        return pa_dataset.dataset(
+            self.files,
+            format="parquet" if self.format == "parquet" else "arrow",
+            partitioning=None if self.folders_in is None else "hive",
+            partition_base_dir=self.folders_in,
+        )
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows in order, a batch at a time; raises as `dataset` does."""
+        dataset = self.dataset()
+        return pa.RecordBatchReader.from_batches(dataset.schema, self._batches(dataset))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+
+    def _batches(self, dataset: pa_dataset.Dataset) -> Iterator[pa.RecordBatch]:
+        for file in dataset.get_fragments():
+            yield from file.to_batches(dataset.schema, use_threads=False)
 
     def close(self) -> None:
         """Removes the files, if nobody has asked for them by ``output``."""
@@ -113,6 +124,7 @@ def sort(
     delimiter: str | None = None,
     header: bool = True,
     encoding: str | None = None,
+    partition_by: Sequence[str] | None = None,
     file_bytes: str | int = FILE_BYTES,
     endpoint: str | None = None,
 ) -> SortedTable:
@@ -141,6 +153,8 @@ def sort(
             Arrow data.
         delimiter: Between fields of CSV, ``header`` whether it names its columns, ``encoding`` that
             of text.
+        partition_by: Files are in folders by these columns, as ``country=DE/day=2026-01-01``, and
+            leave them out; rows are sorted, and ``unique``, within a folder.
         file_bytes: Bytes of rows in a file of the output, about.
         endpoint: The store's address; by default as the environment says.
 
@@ -159,6 +173,7 @@ def sort(
         limit=count(limit, "limit"),
         columns=None if columns is None else paths(columns, "columns"),
         schema=_schema_text(schema),
+        partition_by=None if partition_by is None else paths(partition_by, "partition_by"),
         file_bytes=size(file_bytes, "file_bytes"),
         format=input_format,
         output_format=text(output_format, "output_format"),
@@ -195,7 +210,8 @@ def sort(
         temporary.rmdir()
     files = _files(outputs)
     suffix = Path(files[0]).suffix.removeprefix(".")
-    return SortedTable(files, suffix, record, temporary if output is None else None)
+    folders_in = os.path.commonpath(outputs) if partition_by else None
+    return SortedTable(files, suffix, record, folders_in, temporary if output is None else None)
 
 
 def _staged(table: Table, temporary: Path, order: TableOrder) -> tuple[list[str], TableOrder]:
@@ -222,8 +238,10 @@ def _staged(table: Table, temporary: Path, order: TableOrder) -> tuple[list[str]
 
 def _files(outputs: Sequence[Path]) -> list[str]:
     """The parts of an output, in order."""
-    found = [path for output in outputs for path in output.iterdir() if path.name[0] not in "._"]
-    return [str(path) for path in sorted(found, key=lambda path: path.name)]
+    parts = manifest_parts(str(outputs[0]))
+    return [
+        str(next(path for output in outputs if (path := output / part).is_file())) for part in parts
+    ]
 
 
 def _schema_text(schema: str | pa.Schema | None) -> str | None:

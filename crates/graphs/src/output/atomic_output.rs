@@ -1,12 +1,13 @@
 //! Atomic outputs: complete or absent.
 //!
-//! Parts are written to a hidden directory next to their final place, on the same device. Once all
-//! are durable and the totals agree, a list of the parts is written there, the parts are renamed to
+//! Parts are written to a hidden directory next to their final place, on the same device. A part's
+//! final place may be in folders, which are made when it is published. Once all are durable and the totals agree, a list of the parts is written there, the parts are renamed to
 //! their final names, and the manifest follows last. If a job ends before that, its hidden
 //! directories are removed. If it was killed, the next job there finds them unlocked, and removes
 //! them and the parts that were renamed already. A running job holds a lock.
 #![allow(unsafe_code)] // One call: flock.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
@@ -61,6 +62,13 @@ impl AtomicOutput {
             .join(self.name(number))
     }
 
+    /// The same as a function of the number.
+    pub fn part_path(&self) -> impl Fn(usize) -> PathBuf + Send + Sync + use<> {
+        let hidden: Vec<PathBuf> = self.places.iter().map(|each| each.hidden.clone()).collect();
+        let suffix = self.suffix.clone();
+        move |number| hidden[number % hidden.len()].join(format!("{}{suffix}", part_name(number)))
+    }
+
     /// The names of parts 0 to `parts`.
     #[must_use]
     pub fn names(&self, parts: usize) -> Vec<String> {
@@ -71,27 +79,23 @@ impl AtomicOutput {
         format!("{}{}", part_name(number), self.suffix)
     }
 
-    /// Publishes parts 0 to `parts`, then the manifest.
+    /// Publishes the parts by these names, by their numbers, then the manifest.
     ///
     /// # Errors
     /// When a part cannot be renamed; then those that were are withdrawn from every directory.
-    pub fn publish(self, parts: usize, manifest: &Manifest) -> Result<(), JobError> {
+    pub fn publish(self, names: &[String], manifest: &Manifest) -> Result<(), JobError> {
         let count = self.places.len();
+        let of_lane = |lane| names.iter().enumerate().skip(lane).step_by(count);
         for (lane, place) in self.places.iter().enumerate() {
-            let names: Vec<String> = (lane..parts)
-                .step_by(count)
-                .map(|number| self.name(number))
-                .collect();
+            let names: Vec<&String> = of_lane(lane).map(|(_, name)| name).collect();
             place
                 .list(&names)
                 .map_err(|why| place.publish_error(&why))?;
         }
         for (lane, place) in self.places.iter().enumerate() {
-            let mut names = (lane..parts).step_by(count).map(|number| self.name(number));
-            let publish =
-                |name: String| fs::rename(place.hidden.join(&name), place.directory.join(&name));
-            names
-                .try_for_each(publish)
+            let parts = of_lane(lane).map(|(number, name)| (self.part(number), name.as_str()));
+            place
+                .publish(parts.collect())
                 .map_err(|why| place.publish_error(&why))?;
         }
         for place in &self.places {
@@ -133,7 +137,8 @@ impl StagingDirectory {
                 format!("another job is writing to {show}; wait for it, or use another directory"),
             ));
         }
-        let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
+        let is_output =
+            |name: &&String| name.starts_with("part-") || name.contains('=') || *name == MANIFEST;
         if let Some(name) = names.iter().filter(is_output).min() {
             return Err(setting_error(
                 "output",
@@ -175,11 +180,27 @@ impl StagingDirectory {
         Ok(place)
     }
 
-    fn list(&self, names: &[String]) -> io::Result<()> {
+    fn list(&self, names: &[&String]) -> io::Result<()> {
         let mut list = File::create(self.hidden.join(PARTS))?;
         list.write_all(&serde_json::to_vec(names)?)?;
         list.sync_all()?;
         File::open(&self.hidden)?.sync_all()
+    }
+
+    /// Moves parts to their names, in folders that are made for them.
+    fn publish(&self, parts: Vec<(PathBuf, &str)>) -> io::Result<()> {
+        let folders = folders_of(parts.iter().map(|(_, name)| *name));
+        for folder in &folders {
+            fs::create_dir(self.directory.join(folder))?;
+        }
+        for (part, name) in parts {
+            fs::rename(part, self.directory.join(name))?;
+        }
+        // Before the manifest, which says that they are there.
+        for folder in &folders {
+            File::open(self.directory.join(folder))?.sync_all()?;
+        }
+        Ok(())
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> io::Result<()> {
@@ -278,16 +299,25 @@ fn count_staging(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
     Ok(count)
 }
 
+/// The folders of files with these names, each before those in it.
+fn folders_of<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a Path> {
+    let folders = names.flat_map(|name| Path::new(name).ancestors().skip(1));
+    folders.filter(|folder| *folder != Path::new("")).collect()
+}
+
 fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     let listed = fs::read(hidden.join(PARTS)).ok();
     if let Some(names) = listed.and_then(|list| serde_json::from_slice::<Vec<String>>(&list).ok()) {
         // Killed, or failed, while publishing: without a manifest, so withdraw the parts.
         if !directory.join(MANIFEST).is_file() {
-            for name in names {
+            for name in &names {
                 match fs::remove_file(directory.join(name)) {
                     Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
                     _ => {}
                 }
+            }
+            for folder in folders_of(names.iter().map(String::as_str)).iter().rev() {
+                let _not_there = fs::remove_dir(directory.join(folder));
             }
         }
     }

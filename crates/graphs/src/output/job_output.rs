@@ -9,13 +9,16 @@ use bytes::Bytes;
 use tonnage_object::{Client, Settings};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::object::uploads::{Seal, Uploads};
-use tonnage_stages::output_file::OutputFile;
+use tonnage_stages::output_file::{FilePaths, OutputFile};
 
 use crate::error::{JobError, setting_error};
 use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store_error};
 use crate::output::atomic_output::AtomicOutput;
 use crate::output::manifest::{MANIFEST, Manifest, part_name};
 use crate::phases::Watch;
+
+/// Where a part with a number, and a name below the output, is written.
+pub type PathOf = dyn Fn(usize, &str) -> PathBuf + Send + Sync;
 
 /// An output that is being written.
 pub enum JobOutput {
@@ -81,6 +84,21 @@ impl JobOutput {
         }
     }
 
+    /// Where parts with names of their own are written.
+    #[must_use]
+    pub fn path_of(&self) -> Box<PathOf> {
+        match self {
+            Self::Files(unsealed) => {
+                let part = unsealed.part_path();
+                Box::new(move |number, _| part(number))
+            }
+            Self::Objects(folder) => {
+                let url = folder.url.clone();
+                Box::new(move |_, name| url.join(name).into())
+            }
+        }
+    }
+
     /// The names of parts 0 to `parts`.
     #[must_use]
     pub fn names(&self, parts: usize) -> Vec<String> {
@@ -120,12 +138,16 @@ impl JobOutput {
 
     /// Uploads of the parts, in blocks of `part_bytes`, whose lengths are not known yet.
     #[must_use]
-    pub fn growing_uploads(&mut self, keys: &[PathBuf], part_bytes: usize) -> Option<Arc<Uploads>> {
+    pub fn growing_uploads(
+        &mut self,
+        names: &Arc<FilePaths>,
+        part_bytes: usize,
+    ) -> Option<Arc<Uploads>> {
         match self {
             Self::Files(_) => None,
             Self::Objects(folder) => {
-                let requests = folder.requests.clone();
-                let uploads = Uploads::growing(&folder.store, keys, part_bytes, requests);
+                let (names, requests) = (Arc::clone(names), folder.requests.clone());
+                let uploads = Uploads::growing(&folder.store, names, part_bytes, requests);
                 Some(folder.completed_with(uploads))
             }
         }
@@ -150,13 +172,18 @@ impl JobOutput {
         }
     }
 
-    /// Publishes parts 0 to `parts`, then the manifest: all of it, or nothing.
+    /// Publishes the parts by these names, by their numbers, then the manifest: all, or nothing.
     ///
     /// # Errors
     /// When something cannot be published, or the cancellation.
-    pub fn publish(self, parts: usize, manifest: &Manifest, watch: &Watch) -> Result<(), JobError> {
+    pub fn publish(
+        self,
+        names: &[String],
+        manifest: &Manifest,
+        watch: &Watch,
+    ) -> Result<(), JobError> {
         match self {
-            Self::Files(unsealed) => unsealed.publish(parts, manifest),
+            Self::Files(unsealed) => unsealed.publish(names, manifest),
             Self::Objects(folder) => folder.publish(manifest, watch),
         }
     }

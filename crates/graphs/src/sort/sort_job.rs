@@ -215,7 +215,8 @@ impl<'a> SortJob<'a> {
         }
         let checksum = format!("{:x}", total.checksum);
         let manifest = Manifest::new(parts, total.records, total.bytes, &checksum);
-        self.output.publish(parts, &manifest, &self.passes.watch)?;
+        let names = self.output.names(parts);
+        self.output.publish(&names, &manifest, &self.passes.watch)?;
         Ok(Outcome {
             records: total.records,
             bytes: total.bytes,

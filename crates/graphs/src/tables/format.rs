@@ -41,6 +41,9 @@ pub enum FormatConfig {
         /// How files are compressed; Parquet with Snappy by default, others not.
         #[serde(default)]
         compression: Option<CompressionConfig>,
+        /// How many of the first columns of the order are folders.
+        #[serde(default)]
+        folder_columns: usize,
     },
     /// Lines, or records of fields, which are kept as they are.
     Text(TextConfig),
@@ -55,6 +58,9 @@ pub enum FormatConfig {
         /// How files are compressed; by default as their format usually is.
         #[serde(default)]
         compression: Option<CompressionConfig>,
+        /// How many of the first columns of the order are folders.
+        #[serde(default)]
+        folder_columns: usize,
     },
 }
 
@@ -76,10 +82,12 @@ pub fn open(
             schema,
             known_schema,
             compression,
+            folder_columns,
         } => {
             let output = ColumnFiles {
                 format: *output,
                 compression: *compression,
+                folder_columns: *folder_columns,
             };
             let (schema, known) = (schema.as_deref(), known_schema.as_deref());
             let wanted = WantedColumns::new(columns.as_deref(), schema, known)?;
@@ -93,10 +101,12 @@ pub fn open(
             output,
             order,
             compression,
+            folder_columns,
         } => {
             let output = ColumnFiles {
                 format: *output,
                 compression: *compression,
+                folder_columns: *folder_columns,
             };
             let text = TypedText::open(input, files)?;
             Ok(Box::new(ColumnTable::new(text, output, order, is_stable)?))

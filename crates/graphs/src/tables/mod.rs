@@ -2,6 +2,7 @@
 
 pub(crate) mod columns;
 mod compression;
+mod folders;
 pub(crate) mod format;
 pub(crate) mod input;
 mod limit;

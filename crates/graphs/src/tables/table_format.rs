@@ -8,6 +8,7 @@ use tonnage_stages::work::{RowEncoding, RowSource};
 use tonnage_tables::RowShape;
 
 use crate::error::JobError;
+use crate::tables::folders::output_folders::FolderColumns;
 
 /// Rows, and what is read for each of their splits.
 pub struct SplitRows {
@@ -43,6 +44,11 @@ pub trait TableFormat {
 
     /// How rows become files, whose row groups have `group_bytes`.
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding>;
+
+    /// The columns that the names of folders tell, if files are in folders.
+    fn folders(&self) -> Option<&FolderColumns> {
+        None
+    }
 
     /// How names of files end.
     fn suffix(&self) -> String;

@@ -34,6 +34,7 @@ use crate::output::atomic_output;
 use crate::output::job_output::JobOutput;
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
+use crate::tables::folders::output_folders::OutputFolders;
 use crate::tables::format::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
@@ -132,6 +133,11 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let files = TableFile::find(&config.inputs, &ObjectFiles::new(&access, handle))?;
     let input_bytes = files.iter().map(|file| file.input.bytes).sum();
     let table = format::open(&config.format, &files, config.stable)?;
+    if table.folders().is_some() && config.limit.is_some() {
+        let why =
+            "the first rows cannot be found in folders; sort with it alone, then into folders";
+        return Err(setting_error("limit", why));
+    }
     for directory in &config.scratch {
         let refuse =
             |why: io::Error| setting_error("scratch", format!("{}: {why}", directory.display()));
@@ -208,12 +214,17 @@ impl TableSort<'_> {
         let partitions = self.passes.divide(&plan, &scratch, partitions)?;
         let wanted = limit::total(&partitions);
         let encoding = self.table.encoding(plan.group_bytes);
+        let folders = self.table.folders().map(|columns| {
+            let (columns, suffix) = (columns.clone(), self.table.suffix());
+            Arc::new(OutputFolders::new(columns, suffix, output.path_of()))
+        });
         let output = RefCell::new(output);
         let part_bytes = plan.output_block_bytes;
         let writing = FileWriting {
             lanes: self.lanes,
             file_bytes: self.config.file_bytes,
-            uploads: &|keys| output.borrow_mut().growing_uploads(keys, part_bytes),
+            uploads: &|names| output.borrow_mut().growing_uploads(names, part_bytes),
+            folders: folders.clone(),
         };
         let done = self.passes.pass_two(
             &plan,
@@ -233,8 +244,14 @@ impl TableSort<'_> {
         }
         let output_bytes = output.written_bytes(parts)?;
         let written_rows = done.rows.records - done.left_out.records;
-        let manifest = Manifest::of_files(output.names(parts), written_rows, output_bytes);
-        output.publish(parts, &manifest, &self.passes.watch)?;
+        let folders = folders.filter(|_| done.files > 0);
+        let plain = output.names(parts);
+        let (names, in_order) = match &folders {
+            Some(folders) => (folders.names(), folders.names_in_order()),
+            None => (plain.clone(), plain),
+        };
+        let manifest = Manifest::of_files(in_order, written_rows, output_bytes);
+        output.publish(&names, &manifest, &self.passes.watch)?;
         Ok(Outcome {
             rows: read.records,
             written_rows,

@@ -106,6 +106,21 @@ fn only_listed_parts_are_taken_back() {
 }
 
 /// With its manifest the output is whole, whatever else was left to be done.
+/// Parts in folders are withdrawn with the folders that were made for them, and no others.
+#[test]
+fn a_sort_into_folders_killed_while_it_published_is_cleaned_up() {
+    let place = place();
+    let (output, hidden) = (&place.output[0], hidden(&place));
+    let names = r#"["a=1/b=2/part-00000", "a=1/b=3/part-00001", "a=2/b=1/part-00002"]"#;
+    fs::write(hidden.join("parts.json"), names).expect("a list");
+    for folder in ["a=1/b=2", "a=1/b=3", "other"] {
+        fs::create_dir_all(output.join(folder)).expect("a folder");
+    }
+    fs::rename(hidden.join("part-00000"), output.join("a=1/b=2/part-00000")).expect("published");
+    sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
+    assert!(!output.join("a=1").exists() && output.join("other").exists());
+}
+
 #[test]
 fn a_sort_killed_after_its_manifest_keeps_its_output() {
     let place = place();

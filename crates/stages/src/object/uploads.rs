@@ -6,9 +6,8 @@
 //! completed are aborted when the last owner drops them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use tonnage_pipeline::Buffer;
 
 use crate::object::access::ObjectAccess;
 use crate::object::request_log::payload;
-use crate::output_file::OutputFile;
+use crate::output_file::{FilePaths, OutputFile};
 
 /// A request's time limit is for parts of this size; a longer one has as much more time.
 const TIMED_BYTES: usize = 16 << 20;
@@ -38,11 +37,12 @@ pub enum Seal {
 #[derive(Debug)]
 pub struct Uploads {
     store: Settings,
-    objects: Vec<OutputFile>,
+    names: Arc<FilePaths>,
+    lengths: Vec<u64>, // if they are known
     part_bytes: usize,
     seal: Seal,
     requests: ObjectAccess,
-    states: Vec<Mutex<State>>,
+    states: Mutex<BTreeMap<usize, Arc<Mutex<State>>>>,
 }
 
 /// How far an object is.
@@ -65,47 +65,54 @@ impl Uploads {
         seal: Seal,
         requests: ObjectAccess,
     ) -> Self {
-        let longer = (part_bytes as f64 / TIMED_BYTES as f64).max(1.0);
-        Self {
-            store: Settings {
-                patience_seconds: store.patience_seconds * longer,
-                ..store.clone()
-            },
-            states: objects.iter().map(|_| Mutex::default()).collect(),
-            objects,
-            part_bytes,
-            seal,
-            requests,
-        }
+        let lengths = objects.iter().map(|object| object.bytes).collect();
+        let names = objects.into_iter().map(|object| object.path).collect();
+        let names = Arc::new(FilePaths::new(names));
+        let mut uploads = Self::growing(store, names, part_bytes, requests);
+        (uploads.lengths, uploads.seal) = (lengths, seal);
+        uploads
     }
 
     /// Objects whose lengths only their last blocks tell; they become visible all together.
     #[must_use]
     pub fn growing(
         store: &Settings,
-        keys: &[PathBuf],
+        names: Arc<FilePaths>,
         part_bytes: usize,
         requests: ObjectAccess,
     ) -> Self {
-        let object = |path: &PathBuf| OutputFile {
-            path: path.clone(),
-            bytes: 0,
-        };
-        let objects = keys.iter().map(object).collect();
-        Self::new(store, objects, part_bytes, Seal::AllTogether, requests)
+        let longer = (part_bytes as f64 / TIMED_BYTES as f64).max(1.0);
+        Self {
+            store: Settings {
+                patience_seconds: store.patience_seconds * longer,
+                ..store.clone()
+            },
+            names,
+            lengths: Vec::new(),
+            part_bytes,
+            seal: Seal::AllTogether,
+            requests,
+            states: Mutex::default(),
+        }
     }
 
     /// Bytes that were put so far.
     #[must_use]
     pub fn put_bytes(&self) -> u64 {
-        let of = |number| self.state(number).put_bytes;
-        (0..self.objects.len()).map(of).sum()
+        let of = |number| lock(&self.state(number)).put_bytes;
+        (0..self.objects()).map(of).sum()
     }
 
-    /// The objects.
+    /// How many objects there are.
     #[must_use]
-    pub fn objects(&self) -> &[OutputFile] {
-        &self.objects
+    pub fn objects(&self) -> usize {
+        self.names.count()
+    }
+
+    /// Bytes of the objects whose lengths are known before.
+    #[must_use]
+    pub fn known_bytes(&self) -> u64 {
+        self.lengths.iter().sum()
     }
 
     /// A client for a worker.
@@ -127,18 +134,19 @@ impl Uploads {
     ) -> Result<bool, ObjectError> {
         let (number, len) = (block.number, block.len as u64);
         let part_number = (block.offset / self.part_bytes as u64) as usize;
-        let whole = self.objects[number].bytes;
+        let whole = self.lengths.get(number).copied().unwrap_or(0);
         if len == 0 && self.seal == Seal::AllTogether {
             return Ok(false); // No part: an object without any is put when all are completed.
         }
         if len == whole && self.seal == Seal::EachWhenWhole {
             // One request instead of three.
-            client.put(self.key(number), payload(block), stopped)?;
+            client.put(&self.key(number), payload(block), stopped)?;
             return Ok(true);
         }
         let upload = self.begun(client, number, &stopped)?;
         let (part, _) = client.put_part(&upload, part_number, payload(block), &stopped)?;
-        let mut state = self.state(number);
+        let state = self.state(number);
+        let mut state = lock(&state);
         state.parts.insert(part_number, part);
         state.put_bytes += len;
         let last = state.put_bytes == whole && self.seal == Seal::EachWhenWhole;
@@ -157,11 +165,12 @@ impl Uploads {
         number: usize,
         stopped: impl Fn() -> bool,
     ) -> Result<Upload, ObjectError> {
-        let mut state = self.state(number);
+        let state = self.state(number);
+        let mut state = lock(&state);
         if let Some(upload) = &state.upload {
             return Ok(upload.clone());
         }
-        let upload = client.begin_upload(self.key(number), stopped)?;
+        let upload = client.begin_upload(&self.key(number), stopped)?;
         state.upload = Some(upload.clone());
         Ok(upload)
     }
@@ -172,14 +181,15 @@ impl Uploads {
         number: usize,
         stopped: impl Fn() -> bool,
     ) -> Result<(), ObjectError> {
-        let mut state = self.state(number);
+        let state = self.state(number);
+        let mut state = lock(&state);
         state.sealed = true;
         if let Some(upload) = &state.upload {
             let parts = state.parts.values().cloned();
             client.complete(upload, state.put_bytes, parts, stopped)?;
             state.upload = None;
         } else if state.parts.is_empty() && self.seal == Seal::AllTogether {
-            client.put(self.key(number), Bytes::new(), stopped)?;
+            client.put(&self.key(number), Bytes::new(), stopped)?;
         }
         Ok(())
     }
@@ -205,6 +215,7 @@ impl Uploads {
     pub fn take_back(&self) -> Result<(), ObjectError> {
         self.each(&self.store, |client, number| {
             let state = self.state(number);
+            let state = lock(&state);
             if !state.sealed {
                 return Ok(());
             }
@@ -212,7 +223,7 @@ impl Uploads {
             if let Some(upload) = &state.upload {
                 let _there_is_none = client.abort(upload);
             }
-            let _may_stay = client.remove(self.key(number)); // The others may go all the same.
+            let _may_stay = client.remove(&self.key(number)); // The others may go all the same.
             Ok(())
         })
     }
@@ -227,13 +238,13 @@ impl Uploads {
         let some = || {
             let client = Client::new(store)?;
             let numbers = std::iter::repeat_with(|| next.fetch_add(1, Relaxed));
-            let mut numbers = numbers.take_while(|&number| number < self.objects.len());
+            let mut numbers = numbers.take_while(|&number| number < self.objects());
             let ended = numbers.try_for_each(|number| work(&client, number));
             self.count(&client);
-            ended.inspect_err(|_| next.store(self.objects.len(), Relaxed))
+            ended.inspect_err(|_| next.store(self.objects(), Relaxed))
         };
         thread::scope(|scope| {
-            let workers = self.requests.requests.clamp(1, self.objects.len().max(1));
+            let workers = self.requests.requests.clamp(1, self.objects().max(1));
             let running: Vec<_> = (0..workers).map(|_| scope.spawn(some)).collect();
             let ended = running
                 .into_iter()
@@ -243,22 +254,24 @@ impl Uploads {
         })
     }
 
-    fn key(&self, number: usize) -> &str {
-        let path = self.objects[number].path.to_str();
-        path.expect("names of objects are made of text")
+    fn key(&self, number: usize) -> String {
+        let name = self.names.get(number).into_os_string().into_string();
+        name.expect("names of objects are made of text")
     }
 
-    fn state(&self, number: usize) -> MutexGuard<'_, State> {
-        self.states[number]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn state(&self, number: usize) -> Arc<Mutex<State>> {
+        Arc::clone(lock(&self.states).entry(number).or_default())
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Uploads {
     fn drop(&mut self) {
-        let open = |number: usize| self.state(number).upload.clone();
-        if (0..self.objects.len()).all(|number| open(number).is_none()) {
+        let open = |number: usize| lock(&self.state(number)).upload.clone();
+        if (0..self.objects()).all(|number| open(number).is_none()) {
             return;
         }
         let store = Settings {

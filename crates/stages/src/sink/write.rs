@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -20,7 +19,7 @@ use crate::disk::in_flight::{InFlight, failure, queue};
 use crate::disk::modes::DiskModes;
 use crate::extent::aligned;
 use crate::object::uploads::Uploads;
-use crate::output_file::{OnFinished, OutputFile};
+use crate::output_file::{FilePaths, OnFinished, OutputFile};
 use crate::ports::BLOCKS;
 use crate::scratch::Scratch;
 
@@ -39,7 +38,7 @@ pub enum Target {
     /// To the file of the block's number, at the block's offset.
     Files(Arc<Vec<OutputFile>>),
     /// The same, for files whose length only their last block tells.
-    Growing(Arc<Vec<PathBuf>>),
+    Growing(Arc<FilePaths>),
     /// To the object of the block's number, as the part that its offset determines.
     Objects(Arc<Uploads>),
 }
@@ -73,10 +72,9 @@ impl StageSpec for WriteBlocks {
         let target = match &self.target {
             Target::Scratch(scratch) => json!({"scratch_devices": scratch.devices()}),
             Target::Files(files) => json!({"files": files.len(), "bytes": bytes(files)}),
-            Target::Growing(files) => json!({"files": files.len()}),
+            Target::Growing(files) => json!({"files": files.count()}),
             Target::Objects(uploads) => {
-                let objects = uploads.objects();
-                json!({"objects": objects.len(), "bytes": bytes(objects)})
+                json!({"objects": uploads.objects(), "bytes": uploads.known_bytes()})
             }
         };
         json!({"disk": self.disk, "target": target, "inbox_bytes": self.inbox_bytes})
@@ -219,7 +217,7 @@ impl Writer {
                 let open = match self.open.entry(block.number) {
                     Entry::Occupied(open) => open.into_mut(),
                     Entry::Vacant(new) => new.insert(OpenFile {
-                        file: self.write.disk.create(&paths[block.number], 0)?,
+                        file: self.write.disk.create(paths.get(block.number), 0)?,
                         written: 0,
                         bytes: None,
                     }),
@@ -230,7 +228,10 @@ impl Writer {
                 }
                 // In steps: a file that grows with each block makes its writes wait for another.
                 if aligned(end as usize) as u64 > open.file.len() {
-                    open.file.grow(end.next_multiple_of(GROWTH_BYTES))?;
+                    open.file.grow(match block.is_last {
+                        true => aligned(end as usize) as u64,
+                        false => end.next_multiple_of(GROWTH_BYTES),
+                    })?;
                 }
                 Ok((Arc::clone(&open.file), block.offset))
             }

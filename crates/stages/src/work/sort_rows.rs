@@ -5,10 +5,12 @@
 //! keys of the partition begin with is left out of the entries: addresses and paths differ only
 //! behind it. Rows are counted by their hashes as they leave.
 //!
-//! A partition becomes one file, or several of about the same number of rows.
+//! A partition becomes one file, or several of about the same number of rows; with folders, one or
+//! several in each folder that it has rows of.
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +24,7 @@ use crate::boundaries::prefix;
 use crate::extent::Extent;
 use crate::ports::{BLOCKS, PARTITIONS};
 use crate::totals::{Total, Totals};
+use crate::work::RowFolders;
 use crate::work::entries::{ENTRY_BYTES, Scale, alike, common_beginning, order, place};
 
 /// Rows are prefetched so many ahead.
@@ -112,6 +115,8 @@ pub struct SortRows {
     pub is_unique: bool,
     /// How rows become files.
     pub encoding: Arc<dyn RowEncoding>,
+    /// The folders that files are in, if they are.
+    pub folders: Option<Arc<dyn RowFolders>>,
     /// The most rows in a partition.
     pub most_rows: usize,
     /// Threads.
@@ -243,62 +248,97 @@ impl RowSorter {
         unit: &RowUnit,
         ports: &mut WorkerPorts,
     ) -> Result<(), StageError> {
-        let (slot, shape, lanes) = (buffer.slot(), self.sort.shape, self.sort.lanes);
-        let row = |entry: u64| {
-            let at = place(entry);
-            let bytes = RowShape::row_bytes(&slot[at..]).unwrap_or_default();
-            &slot[at..at + bytes]
-        };
-        let mut last: Option<&[u8]> = None;
-        let mut rows: Vec<&[u8]> = Vec::with_capacity(STRIDE_ROWS);
+        let slot = buffer.slot();
         let count = match &unit.quota {
             Some(quota) => quota.take(self.entries.len()),
             None => self.entries.len(),
         };
         let mut beyond = Total::default();
         for &entry in &self.entries[count..] {
-            beyond.count_row(row(entry));
+            beyond.count_row(row_at(slot, entry));
         }
         self.sort.totals.add(unit.first_file, &beyond);
         self.sort.left_out.add(unit.first_file, &beyond);
-        for part in 0..unit.files {
-            let number = unit.first_file + part;
-            let file = FileBlocks::new(number, number % lanes, ports);
-            let mut encoder = self.sort.encoding.begin(file)?;
-            let range = count * part / unit.files..count * (part + 1) / unit.files;
-            let (mut sorted, mut left_out) = (Total::default(), Total::default());
-            let mut bytes = 0;
-            for at in range {
-                if let Some(&next) = self.entries.get(at + AHEAD) {
-                    let next = place(next);
-                    buffer.prefetch(next..(next + AHEAD_BYTES).min(slot.len()));
-                }
-                let row = row(self.entries[at]);
-                sorted.count_row(row);
-                if self.sort.is_unique {
-                    let key = shape.order_of(shape.key(row));
-                    if last.replace(key) == Some(key) {
-                        left_out.count_row(row);
-                        continue;
-                    }
-                }
-                rows.push(row);
-                bytes += row.len();
-                if rows.len() == STRIDE_ROWS || bytes >= STRIDE_BYTES {
-                    encoder.push(&rows)?;
-                    rows.clear();
-                    bytes = 0;
-                }
+        let mut last = None;
+        let Some(folders) = &self.sort.folders else {
+            for (place, range) in (unit.first_file..).zip(divided(0..count, unit.files)) {
+                self.encode_file(buffer, place, range, &mut last, ports)?;
             }
-            encoder.push(&rows)?;
-            rows.clear();
-            // Before the last block leaves: then the file may be finished at any time.
-            self.sort.totals.add(number, &sorted);
-            self.sort.left_out.add(number, &left_out);
-            encoder.finish()?;
+            return Ok(());
+        };
+        let mut begin = 0;
+        while begin < count {
+            let first = row_at(slot, self.entries[begin]);
+            let beginning = folders.beginning(first)?;
+            let is_inside = |&entry: &u64| folders.contains(beginning, row_at(slot, entry));
+            let end = begin + self.entries[begin..count].partition_point(is_inside).max(1);
+            let files = ((end - begin) * unit.files).div_ceil(count);
+            for (place, range) in (unit.first_file..).zip(divided(begin..end, files)) {
+                let number = folders.begin_file(first, place)?;
+                self.encode_file(buffer, number, range, &mut last, ports)?;
+            }
+            begin = end;
         }
         Ok(())
     }
+
+    /// Encodes the rows of some entries into a file; `last` is the order of the row before.
+    fn encode_file<'b>(
+        &self,
+        buffer: &'b Buffer,
+        number: usize,
+        entries: Range<usize>,
+        last: &mut Option<&'b [u8]>,
+        ports: &mut WorkerPorts,
+    ) -> Result<(), StageError> {
+        let (slot, shape) = (buffer.slot(), self.sort.shape);
+        let file = FileBlocks::new(number, number % self.sort.lanes, ports);
+        let mut encoder = self.sort.encoding.begin(file)?;
+        let (mut sorted, mut left_out) = (Total::default(), Total::default());
+        let mut rows: Vec<&[u8]> = Vec::with_capacity(STRIDE_ROWS);
+        let mut bytes = 0;
+        for at in entries {
+            if let Some(&next) = self.entries.get(at + AHEAD) {
+                let next = place(next);
+                buffer.prefetch(next..(next + AHEAD_BYTES).min(slot.len()));
+            }
+            let row = row_at(slot, self.entries[at]);
+            sorted.count_row(row);
+            if self.sort.is_unique {
+                let key = shape.order_of(shape.key(row));
+                if last.replace(key) == Some(key) {
+                    left_out.count_row(row);
+                    continue;
+                }
+            }
+            rows.push(row);
+            bytes += row.len();
+            if rows.len() == STRIDE_ROWS || bytes >= STRIDE_BYTES {
+                encoder.push(&rows)?;
+                rows.clear();
+                bytes = 0;
+            }
+        }
+        encoder.push(&rows)?;
+        // Before the last block leaves: then the file may be finished at any time.
+        self.sort.totals.add(number, &sorted);
+        self.sort.left_out.add(number, &left_out);
+        encoder.finish()
+    }
+}
+
+/// The row of an entry.
+#[inline]
+fn row_at(slot: &[u8], entry: u64) -> &[u8] {
+    let at = place(entry);
+    let bytes = RowShape::row_bytes(&slot[at..]).unwrap_or_default();
+    &slot[at..at + bytes]
+}
+
+/// A range in so many parts of about the same length.
+fn divided(range: Range<usize>, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    let at = move |part: usize| range.start + range.len() * part / parts;
+    (0..parts).map(move |part| at(part)..at(part + 1))
 }
 
 /// The rows of a block, one after another.

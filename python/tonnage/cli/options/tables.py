@@ -57,6 +57,10 @@ class TableOptions:
         str | None,
         Option("CODEC", "How output is compressed, as zstd or zstd:9. Default: snappy or none."),
     ] = None
+    partition_by: Annotated[
+        str | None,
+        Option("A,B,...", "Put files, without these columns, into Hive's folders A=1/B=2."),
+    ] = None
     file_size: Annotated[
         int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
     ] = None
@@ -74,6 +78,7 @@ class TableOptions:
             ("--no-header", self.no_header),
             ("--encoding", self.encoding is not None),
             ("--compression", self.compression is not None),
+            ("--partition-by", self.partition_by is not None),
             ("--file-size", self.file_size is not None),
         ):
             if given:
@@ -101,4 +106,5 @@ class TableOptions:
                 encoding=self.encoding,
             ),
             compression=self.compression,
+            partition_by=None if self.partition_by is None else self.partition_by.split(","),
         )

@@ -96,6 +96,7 @@ def run_sort(
         tonnage run sort s3://b/in --by ts --output s3://b/out --scratch /mnt/tmp
         tonnage run sort a.json --by t --output-format arrow --output out --scratch s
         tonnage run sort b.jsonl.gz --by user.id,-ms --output out --scratch tmp
+        tonnage run sort in --by ts --partition-by year,day --output out --scratch tmp
         tonnage run sort a.txt --by 2,-3:numeric --stable --output out --scratch tmp
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
         tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto

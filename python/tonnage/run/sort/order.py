@@ -1,5 +1,6 @@
 """The order of a sort: columns, each ascending or descending, its nulls first or last."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,6 +33,22 @@ def parse_order(text: str) -> list[ColumnOrder]:
     if twice is not None:
         raise core.UsageError(f"the column {twice!r} is named twice", setting="by")
     return order
+
+
+def folders_first(order: Sequence[ColumnOrder], folders: Sequence[str]) -> list[ColumnOrder]:
+    """The order of files in folders by some columns, and of the rows in each.
+
+    Raises:
+        UsageError: A column is named twice, or not at all.
+    """
+    twice = next((name for name in folders if folders.count(name) > 1), None)
+    if twice is not None or "" in folders:
+        raise core.UsageError(
+            "a column has no name" if twice is None else f"the column {twice!r} is named twice",
+            setting="partition_by",
+        )
+    within = [column for column in order if column.name not in folders]
+    return [*(ColumnOrder(name) for name in folders), *within]
 
 
 def _column(part: str) -> ColumnOrder:

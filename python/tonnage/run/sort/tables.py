@@ -10,7 +10,7 @@ from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.sort.compression import parse_compression
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
-from tonnage.run.sort.order import parse_order
+from tonnage.run.sort.order import folders_first, parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
 from tonnage.run.sort.table_input import TableInput, find_tables
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
@@ -47,7 +47,9 @@ class TableOrder:
     bytes of rows at most. ``format`` is one of `FORMATS`, or inferred from the name of the first
     file; ``output_format`` one of `OUTPUT_FORMATS`, or that of the input. ``dialect`` is how text
     is written. ``compression`` is one of the output format's `CODECS`, such as ``zstd`` or
-    ``zstd:9``; by default snappy for Parquet, and none for others.
+    ``zstd:9``; by default snappy for Parquet, and none for others. Files are in folders by the
+    columns of ``partition_by``, as ``country=DE/day=2026-01-01``, and leave these columns out; rows
+    are sorted, and unique, within a folder.
     """
 
     by: str
@@ -61,6 +63,7 @@ class TableOrder:
     output_format: str | None = None
     dialect: Dialect = field(default_factory=Dialect)
     compression: str | None = None
+    partition_by: Sequence[str] | None = None
 
 
 def sort_table(
@@ -146,13 +149,16 @@ def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     compression = parse_compression(
         order.compression, output if output in COLUMN_FORMATS else "text"
     )
-    return {kind: config | {"compression": compression}}
+    config |= {"compression": compression}
+    if order.partition_by:
+        config |= {"folder_columns": len(order.partition_by)}
+    return {kind: config}
 
 
 def _uncompressed(
     inputs: TableInput, order: TableOrder, name: str, output: str
 ) -> dict[str, dict[str, Any]]:
-    columns = parse_order(order.by)
+    columns = folders_first(parse_order(order.by), order.partition_by or [])
     if name not in FORMATS:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
@@ -184,6 +190,7 @@ def _uncompressed(
         given=schema,
         output=output,
         dialect=order.dialect,
+        folders=order.partition_by or [],
     )
 
 

@@ -27,10 +27,12 @@ def text_config(
     given: pa.Schema | None,
     output: str,
     dialect: Dialect,
+    folders: Sequence[str],
 ) -> dict[str, Any]:
     """The core's configuration of text of the format ``name``, which becomes ``output``.
 
-    ``columns`` are kept, all by default; those of ``given`` have its types.
+    ``columns`` are kept, all by default; those of ``given`` have its types. Output is in
+    folders by the columns ``folders``.
 
     Raises:
         UsageError: The text is not of this format, or there is no such column.
@@ -39,7 +41,7 @@ def text_config(
     # It refuses what the core would take for text.
     files, sources = [each.file for each in inputs.files], inputs.sources
     sources.map_parallel(files, lambda file: codec_of(file, sources))
-    is_changed = output != name or columns is not None or given is not None
+    is_changed = output != name or columns is not None or given is not None or bool(folders)
     if name == "lines":
         if is_changed:
             raise core.UsageError("lines have no columns; they stay as they are")
@@ -52,6 +54,7 @@ def text_config(
         "given": given,
         "output": output,
         "dialect": dialect,
+        "folders": folders,
     }
     if name == "json":
         return typed_text.json_columns(inputs, order, **what)

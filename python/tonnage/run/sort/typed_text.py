@@ -33,6 +33,7 @@ def csv_columns(
     given: pa.Schema | None,
     output: str,
     dialect: Dialect,
+    folders: Sequence[str],
 ) -> dict[str, Any]:
     """CSV as columns, which become ``output``, the name of a format.
 
@@ -43,7 +44,7 @@ def csv_columns(
 
     keys = {column.name for column in order}
     for name in [*(columns or []), *keys]:
-        beginning.place(name, "by" if name in keys else "columns")
+        beginning.place(name, _setting(name, keys, folders))
     for name in given.names if given is not None else []:
         beginning.place(name, "schema")
     _refuse_twice(columns)
@@ -65,6 +66,7 @@ def json_columns(
     given: pa.Schema | None,
     output: str,
     dialect: Dialect,
+    folders: Sequence[str],
 ) -> dict[str, Any]:
     """JSON lines as columns, which become ``output``, the name of a format.
 
@@ -80,9 +82,16 @@ def json_columns(
         if name not in schema.names:
             raise core.UsageError(
                 f"there is no column {name!r}; the columns are {', '.join(schema.names)}",
-                setting="by" if name in keys else "columns",
+                setting=_setting(name, keys, folders),
             )
     return _config(JSON, schema, order, columns, output, dialect)
+
+
+def _setting(name: str, keys: Collection[str], folders: Sequence[str]) -> str:
+    """The setting that names a column."""
+    if name in folders:
+        return "partition_by"
+    return "by" if name in keys else "columns"
 
 
 def _refuse_twice(columns: Sequence[str] | None) -> None:

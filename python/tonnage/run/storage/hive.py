@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from tonnage.run.storage.object_store import HIDDEN, is_url
 
-FOLDER = re.compile(r"([^=/._][^=/]*)=([^/]+)")
+FOLDER = re.compile(r"([^=/._][^=/]*)=([^/]*)")
 NULL = "__HIVE_DEFAULT_PARTITION__"
 WHOLE_NUMBER = re.compile(r"-?\d{1,18}")
 

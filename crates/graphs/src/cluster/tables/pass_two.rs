@@ -144,6 +144,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             lanes: outputs.len(),
             file_bytes: config.file_bytes,
             uploads: &|_| None,
+            folders: None,
         },
         |(number, file)| {
             let name = format!("{}{suffix}.{UNFINISHED}", name(file));

@@ -1,13 +1,13 @@
 //! Rows into Arrow IPC files.
 
 use std::fmt;
-use std::sync::Arc;
 
 use tonnage_formats::FormatError;
 use tonnage_formats::arrow_ipc::{Codec, FileWriter};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
-use tonnage_tables::{RowLayout, RowReader};
+
+use super::output_columns::{OutputBatches, OutputColumns};
 
 /// The most rows of a record batch: as many as PyArrow's Feather has.
 const BATCH_ROWS: usize = 64 << 10;
@@ -18,8 +18,8 @@ const RESERVED_ROWS: usize = 8 << 10;
 /// Encodes rows into Arrow IPC files.
 #[derive(Clone)]
 pub struct ArrowFiles {
-    /// The rows.
-    pub layout: Arc<RowLayout>,
+    /// The columns.
+    pub columns: OutputColumns,
     /// About how many bytes a record batch has at most.
     pub group_bytes: usize,
     /// How buffers are compressed, if they are.
@@ -35,10 +35,9 @@ impl fmt::Debug for ArrowFiles {
 impl RowEncoding for ArrowFiles {
     fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError> {
         Ok(Box::new(Encoder {
-            reader: RowReader::new(&self.layout, RESERVED_ROWS),
-            batch_bytes: 0,
+            batch: self.columns.reader(RESERVED_ROWS),
             most_batch_bytes: self.group_bytes,
-            file: FileWriter::new(self.layout.schema(), self.codec, file)
+            file: FileWriter::new(self.columns.schema(), self.codec, file)
                 .map_err(|why| fail(&why))?,
         }))
     }
@@ -50,17 +49,15 @@ impl RowEncoding for ArrowFiles {
 }
 
 struct Encoder<'a> {
-    reader: RowReader,
-    batch_bytes: usize,
+    batch: OutputBatches,
     most_batch_bytes: usize,
     file: FileWriter<FileBlocks<'a>>,
 }
 
 impl RowEncoder for Encoder<'_> {
     fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError> {
-        self.reader.push(rows).map_err(|why| fail(&why))?;
-        self.batch_bytes += rows.iter().map(|row| row.len()).sum::<usize>();
-        if self.reader.rows() >= BATCH_ROWS || self.batch_bytes >= self.most_batch_bytes {
+        self.batch.push(rows).map_err(|why| fail(&why))?;
+        if self.batch.rows() >= BATCH_ROWS || self.batch.bytes() >= self.most_batch_bytes {
             self.end_batch()?;
         }
         Ok(())
@@ -77,11 +74,9 @@ impl RowEncoder for Encoder<'_> {
 
 impl Encoder<'_> {
     fn end_batch(&mut self) -> Result<(), StageError> {
-        self.batch_bytes = 0;
-        if self.reader.rows() == 0 {
+        let Some(batch) = self.batch.finish().map_err(|why| fail(&why))? else {
             return Ok(());
-        }
-        let batch = self.reader.finish().map_err(|why| fail(&why))?;
+        };
         match self.file.append(&batch) {
             Ok(()) => Ok(()),
             Err(why) => Err(self.stopped(&why)),

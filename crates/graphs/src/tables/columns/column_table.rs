@@ -10,6 +10,8 @@ use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
 use crate::error::{JobError, setting_error};
 use crate::tables::columns::column_rows::ColumnRows;
 use crate::tables::columns::output::{ColumnFiles, ColumnOutput};
+use crate::tables::columns::output_columns::OutputColumns;
+use crate::tables::folders::output_folders::FolderColumns;
 use crate::tables::input::table::{Table, TableSplit};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
@@ -50,11 +52,12 @@ pub trait ColumnInput {
 pub struct ColumnTable<I> {
     input: I,
     layout: Arc<RowLayout>,
+    folders: Option<FolderColumns>,
     output: ColumnOutput,
 }
 
 impl<I: ColumnInput> ColumnTable<I> {
-    /// Rows of these files in this order.
+    /// Rows of these files in this order, whose first columns may be folders.
     ///
     /// # Errors
     /// A column that is missing, or that rows or the output cannot have.
@@ -65,12 +68,21 @@ impl<I: ColumnInput> ColumnTable<I> {
         is_stable: bool,
     ) -> Result<Self, JobError> {
         let layout = RowLayout::new(input.schema(), order, is_stable);
-        let layout = Arc::new(layout.map_err(|why| setting_error("by", why.to_string()))?);
-        let output = ColumnOutput::new(output, &layout, order)?;
+        let layout = Arc::new(layout.map_err(|why| {
+            let mut in_folders = order[..output.folder_columns].iter();
+            let is_folder = in_folders.any(|each| input.schema().index_of(&each.name).is_err());
+            let setting = if is_folder { "partition_by" } else { "by" };
+            setting_error(setting, why.to_string())
+        })?);
+        let folders = FolderColumns::new(&layout, output.folder_columns)?;
+        let in_folders = folders.as_ref().map_or(Vec::new(), FolderColumns::places);
+        let columns = OutputColumns::new(&layout, &in_folders)?;
+        let order = &order[output.folder_columns..];
         Ok(Self {
             input,
             layout,
-            output,
+            folders,
+            output: ColumnOutput::new(output, columns, order)?,
         })
     }
 }
@@ -102,6 +114,10 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
 
     fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
         self.output.encoding(group_bytes)
+    }
+
+    fn folders(&self) -> Option<&FolderColumns> {
+        self.folders.as_ref()
     }
 
     fn suffix(&self) -> String {

@@ -5,5 +5,6 @@ pub mod column_file;
 pub mod column_rows;
 pub mod column_table;
 pub mod output;
+mod output_columns;
 pub mod parquet_files;
 mod printed_files;

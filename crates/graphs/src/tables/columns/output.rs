@@ -8,10 +8,11 @@ use tonnage_formats::parquet::Output;
 use tonnage_formats::text_columns::{CsvPrinter, JsonPrinter, RecordPrinter};
 use tonnage_formats::{FormatError, arrow_ipc, parquet};
 use tonnage_stages::work::RowEncoding;
-use tonnage_tables::{ColumnOrder, RowLayout};
+use tonnage_tables::ColumnOrder;
 
 use crate::error::{JobError, setting_error};
 use crate::tables::columns::arrow_files::ArrowFiles;
+use crate::tables::columns::output_columns::OutputColumns;
 use crate::tables::columns::parquet_files::ParquetFiles;
 use crate::tables::columns::printed_files::PrintedFiles;
 use crate::tables::compression::{CompressionConfig, TextCodec};
@@ -43,11 +44,13 @@ pub struct ColumnFiles {
     pub format: OutputFormat,
     /// How they are compressed; by default as the format usually is.
     pub compression: Option<CompressionConfig>,
+    /// How many of the first columns of the order are folders, and not in the files.
+    pub folder_columns: usize,
 }
 
-/// Writes the columns of a layout.
+/// Writes columns.
 pub struct ColumnOutput {
-    layout: Arc<RowLayout>,
+    columns: OutputColumns,
     format: Format,
 }
 
@@ -62,16 +65,16 @@ enum Format {
 }
 
 impl ColumnOutput {
-    /// Writes rows of this layout, which are in this order.
+    /// Writes these columns of rows, which are in this order in a file.
     ///
     /// # Errors
     /// A column or a codec that the format cannot have.
     pub fn new(
         files: ColumnFiles,
-        layout: &Arc<RowLayout>,
+        columns: OutputColumns,
         order: &[ColumnOrder],
     ) -> Result<Self, JobError> {
-        let schema = layout.schema();
+        let schema = columns.schema();
         let refuse = |why: String| setting_error("output_format", why);
         let compression = files.compression;
         let text = |printer: Arc<dyn RecordPrinter>, suffix| {
@@ -107,24 +110,21 @@ impl ColumnOutput {
                 text(Arc::new(printer), ".jsonl")?
             }
         };
-        Ok(Self {
-            layout: Arc::clone(layout),
-            format,
-        })
+        Ok(Self { columns, format })
     }
 
     /// How rows become files, whose row groups have `group_bytes`.
     pub fn encoding(&self, group_bytes: usize) -> Arc<dyn RowEncoding> {
-        let layout = Arc::clone(&self.layout);
+        let columns = self.columns.clone();
         match &self.format {
             Format::Parquet(output) => Arc::new(ParquetFiles {
                 output: Arc::clone(output),
-                layout,
+                columns,
                 group_bytes,
             }),
             &Format::Arrow(codec) => Arc::new(ArrowFiles {
                 codec,
-                layout,
+                columns,
                 group_bytes,
             }),
             Format::Text {
@@ -134,7 +134,7 @@ impl ColumnOutput {
             } => Arc::new(PrintedFiles {
                 compression: *compression,
                 printer: Arc::clone(printer),
-                layout,
+                columns,
                 group_bytes,
             }),
         }
@@ -162,7 +162,7 @@ impl ColumnOutput {
                 Ok(std::mem::take(file.inner_mut()))
             }
             &Format::Arrow(codec) => {
-                let schema = self.layout.schema();
+                let schema = self.columns.schema();
                 let mut file = arrow_ipc::FileWriter::new(schema, codec, Vec::new())?;
                 file.finish()?;
                 Ok(std::mem::take(file.inner_mut()))

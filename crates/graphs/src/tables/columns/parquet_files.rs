@@ -7,7 +7,8 @@ use tonnage_formats::FormatError;
 use tonnage_formats::parquet::{FileWriter, Output, RowGroupEncoder};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
-use tonnage_tables::{RowLayout, RowReader};
+
+use super::output_columns::{OutputBatches, OutputColumns};
 
 /// Rows of a batch that are encoded together.
 const BATCH_ROWS: usize = 8192;
@@ -19,8 +20,8 @@ const BATCH_BYTES: usize = 4 << 20;
 pub struct ParquetFiles {
     /// How files are written.
     pub output: Arc<Output>,
-    /// The rows.
-    pub layout: Arc<RowLayout>,
+    /// The columns.
+    pub columns: OutputColumns,
     /// About how many bytes a row group has.
     pub group_bytes: usize,
 }
@@ -34,8 +35,7 @@ impl fmt::Debug for ParquetFiles {
 impl RowEncoding for ParquetFiles {
     fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError> {
         Ok(Box::new(Encoder {
-            reader: RowReader::new(&self.layout, BATCH_ROWS),
-            batch_bytes: 0,
+            batch: self.columns.reader(BATCH_ROWS),
             group: RowGroupEncoder::new(&self.output),
             group_bytes: 0,
             most_group_bytes: self.group_bytes,
@@ -51,8 +51,7 @@ impl RowEncoding for ParquetFiles {
 
 struct Encoder<'a> {
     output: Arc<Output>,
-    reader: RowReader,
-    batch_bytes: usize,
+    batch: OutputBatches,
     group: RowGroupEncoder,
     group_bytes: usize,
     most_group_bytes: usize,
@@ -61,10 +60,9 @@ struct Encoder<'a> {
 
 impl RowEncoder for Encoder<'_> {
     fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError> {
-        self.reader.push(rows).map_err(|why| fail(&why))?;
-        self.batch_bytes += rows.iter().map(|row| row.len()).sum::<usize>();
-        if self.reader.rows() >= BATCH_ROWS
-            || self.batch_bytes >= BATCH_BYTES.min(self.most_group_bytes / 2)
+        self.batch.push(rows).map_err(|why| fail(&why))?;
+        if self.batch.rows() >= BATCH_ROWS
+            || self.batch.bytes() >= BATCH_BYTES.min(self.most_group_bytes / 2)
         {
             self.end_batch()?;
             if self.group_bytes >= self.most_group_bytes {
@@ -86,12 +84,11 @@ impl RowEncoder for Encoder<'_> {
 
 impl Encoder<'_> {
     fn end_batch(&mut self) -> Result<(), StageError> {
-        if self.reader.rows() == 0 {
-            return Ok(());
+        let bytes = self.batch.bytes();
+        if let Some(batch) = self.batch.finish().map_err(|why| fail(&why))? {
+            self.group.write(&batch).map_err(|why| fail(&why))?;
+            self.group_bytes += bytes;
         }
-        let batch = self.reader.finish().map_err(|why| fail(&why))?;
-        self.group.write(&batch).map_err(|why| fail(&why))?;
-        self.group_bytes += std::mem::take(&mut self.batch_bytes);
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tonnage_formats::text_columns::RecordPrinter;
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::work::{FileBlocks, RowEncoder, RowEncoding};
-use tonnage_tables::{RowLayout, RowReader};
 
+use super::output_columns::{OutputBatches, OutputColumns};
 use crate::tables::compression::TextCodec;
 use crate::tables::text::text_file::TextFile;
 
@@ -23,8 +23,8 @@ const RESERVED_ROWS: usize = 256;
 pub struct PrintedFiles {
     /// How records are printed.
     pub printer: Arc<dyn RecordPrinter>,
-    /// The rows.
-    pub layout: Arc<RowLayout>,
+    /// The columns.
+    pub columns: OutputColumns,
     /// About how many bytes may be in memory.
     pub group_bytes: usize,
     /// How files are compressed, if they are.
@@ -40,8 +40,7 @@ impl fmt::Debug for PrintedFiles {
 impl RowEncoding for PrintedFiles {
     fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError> {
         Ok(Box::new(Encoder {
-            reader: RowReader::new(&self.layout, RESERVED_ROWS),
-            batch_bytes: 0,
+            batch: self.columns.reader(RESERVED_ROWS),
             // Numbers are up to three times as long as text, and columns are in memory, too.
             most_batch_bytes: BATCH_BYTES.min(self.group_bytes / 4),
             text: self.printer.beginning(),
@@ -59,8 +58,7 @@ impl RowEncoding for PrintedFiles {
 }
 
 struct Encoder<'a> {
-    reader: RowReader,
-    batch_bytes: usize,
+    batch: OutputBatches,
     most_batch_bytes: usize,
     text: Vec<u8>,
     printer: Arc<dyn RecordPrinter>,
@@ -69,9 +67,8 @@ struct Encoder<'a> {
 
 impl RowEncoder for Encoder<'_> {
     fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError> {
-        self.reader.push(rows).map_err(|why| fail(&why))?;
-        self.batch_bytes += rows.iter().map(|row| row.len()).sum::<usize>();
-        if self.reader.rows() >= BATCH_ROWS || self.batch_bytes >= self.most_batch_bytes {
+        self.batch.push(rows).map_err(|why| fail(&why))?;
+        if self.batch.rows() >= BATCH_ROWS || self.batch.bytes() >= self.most_batch_bytes {
             self.end_batch()?;
         }
         Ok(())
@@ -85,9 +82,7 @@ impl RowEncoder for Encoder<'_> {
 
 impl Encoder<'_> {
     fn end_batch(&mut self) -> Result<(), StageError> {
-        self.batch_bytes = 0;
-        if self.reader.rows() > 0 {
-            let batch = self.reader.finish().map_err(|why| fail(&why))?;
+        if let Some(batch) = self.batch.finish().map_err(|why| fail(&why))? {
             let printed = self.printer.print(&batch, &mut self.text);
             printed.map_err(|why| fail(&why))?;
         }

@@ -16,6 +16,7 @@ use tonnage_formats::types::{cast_exactly, name_of};
 
 use super::table_schema::{FileSchema, own_place};
 use crate::error::{JobError, usage_error};
+use crate::tables::folders::folder_text::value_text;
 
 /// How a file's columns become the table's.
 #[derive(Debug)]
@@ -122,6 +123,7 @@ fn folder_value(text: Option<&str>, data_type: &DataType) -> Result<ArrayRef, St
     // Dates and the like: as they are written, so that nothing of the text is lost.
     let value = arrow_cast::cast(&words, data_type).map_err(|_| no_value())?;
     let is_same = array_value_to_string(&value, 0).is_ok_and(|same| same == text);
+    let is_same = is_same || value_text(&value, 0).is_ok_and(|same| same == text);
     is_same.then_some(value).ok_or_else(no_value)
 }
 

@@ -24,18 +24,19 @@ use tonnage_stages::disk::modes::DiskModes;
 use tonnage_stages::extent::{Extent, FileRef, aligned};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::object::uploads::Uploads;
-use tonnage_stages::output_file::OnFinished;
+use tonnage_stages::output_file::{FilePaths, OnFinished};
 use tonnage_stages::ports::{PARTITIONS, SPLITS};
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::{RowSample, SampleRows, Target, WriteBlocks};
 use tonnage_stages::source::ReadExtents;
 use tonnage_stages::totals::{Total, Totals};
-use tonnage_stages::work::{PartitionRows, RowEncoding, RowUnit, SortRows};
+use tonnage_stages::work::{PartitionRows, RowEncoding, RowFolders, RowUnit, SortRows};
 
 use crate::cluster::exchange::Exchange;
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, workers};
 use crate::sort::spilled_partition::SpilledPartition;
+use crate::tables::folders::output_folders::OutputFolders;
 use crate::tables::memory::{self, TablePlan};
 use crate::tables::table_format::{SplitRows, TableFormat};
 pub use row_partition::{EqualKeys, RowPartition};
@@ -115,7 +116,9 @@ pub struct FileWriting<'a> {
     /// About how many bytes of rows a file has at most.
     pub file_bytes: u64,
     /// Uploads of the files with these names, if they become objects.
-    pub uploads: &'a dyn Fn(&[PathBuf]) -> Option<Arc<Uploads>>,
+    pub uploads: &'a dyn Fn(&Arc<FilePaths>) -> Option<Arc<Uploads>>,
+    /// The folders that files are in, if they are.
+    pub folders: Option<Arc<OutputFolders>>,
 }
 
 /// What pass two has done.
@@ -350,6 +353,10 @@ impl<'a> TablePasses<'a> {
             (file.files, file.partition_bytes) = of_partition[&file.partition];
         }
         let paths: Arc<Vec<PathBuf>> = Arc::new(files.iter().enumerate().map(path).collect());
+        let outputs = match &writing.folders {
+            Some(folders) => Arc::clone(folders.paths()),
+            None => Arc::new(FilePaths::new(paths.to_vec())),
+        };
         let extents: Vec<Arc<Extent>> = units.iter().map(|unit| Arc::clone(&unit.extent)).collect();
         let read = self.read(&extents, plan.slots, PARTITIONS);
         let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
@@ -358,6 +365,10 @@ impl<'a> TablePasses<'a> {
             shape: self.table.shape(),
             is_unique: self.unique,
             encoding,
+            folders: writing
+                .folders
+                .clone()
+                .map(|folders| folders as Arc<dyn RowFolders>),
             most_rows: plan.most_rows,
             workers: plan.workers,
             lanes: writing.lanes,
@@ -366,7 +377,7 @@ impl<'a> TablePasses<'a> {
             totals: Arc::clone(&totals),
             left_out: Arc::clone(&left_out),
         };
-        let uploads = (writing.uploads)(&paths);
+        let uploads = (writing.uploads)(&outputs);
         let write = WriteBlocks {
             disk: self.disk.clone(),
             on_finished: finished(FileTotals {
@@ -380,7 +391,7 @@ impl<'a> TablePasses<'a> {
                 Some(_) => plan.output_block_bytes,
             },
             target: match uploads {
-                None => Target::Growing(paths),
+                None => Target::Growing(Arc::clone(&outputs)),
                 Some(uploads) => Target::Objects(uploads),
             },
             lanes: writing.lanes,
@@ -395,7 +406,7 @@ impl<'a> TablePasses<'a> {
         ];
         self.phase("pass_two", &Graph::chain(nodes), &[&modes[0], &modes[1]])?;
         Ok(Sorted {
-            files: files.len(),
+            files: outputs.count(),
             rows: totals.total(),
             left_out: left_out.total(),
         })
