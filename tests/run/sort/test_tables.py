@@ -11,6 +11,7 @@ import shutil
 import string
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,8 @@ def test_any_table_is_sorted_as_its_values_are(
         record, got = sorted_table(disk, [source], TableOrder(by=by, stable=stable, limit=limit))
         assert record.records == table.num_rows
         assert got.schema.equals(table.schema)
-        expected = sorted(rows_of(table), key=by_order(order))[:limit]
+        everything = sorted(rows_of(table), key=by_order(order))
+        expected = everything[:limit]
         assert record.written_records == len(expected)
         found = rows_of(got)
         if stable:
@@ -176,7 +178,8 @@ def test_any_table_is_sorted_as_its_values_are(
         else:
             key = by_order(order)
             assert all(key(one) == key(other) for one, other in zip(found, expected, strict=True))
-            assert sorted(map(repr, found)) == sorted(map(repr, expected))
+            # Which of the rows with the last one's key are among the first is open.
+            assert Counter(map(repr, found)) <= Counter(map(repr, everything))
 
 
 def events(rows: int, seed: int = 1) -> pa.Table:
