@@ -308,6 +308,28 @@ def test_a_value_that_is_no_name_ends_the_job(disk: Path, value: str) -> None:
     assert not (disk / "out").exists()
 
 
+def test_what_a_killed_sort_published_is_withdrawn(tonnage: Tonnage, disk: Path) -> None:
+    table = sample(2_000)
+    pq.write_table(table, disk / "a.parquet")
+    arguments = [
+        *("run", "sort", disk / "a.parquet", "--by=k", "--partition-by=country"),
+        *("--output", disk / "out", "--scratch", disk / "tmp", "--memory=8MiB"),
+    ]
+    hidden = disk / "out" / ".tonnage-unfinished-999999"
+    for folder in (hidden, disk / "out" / "country=XX", disk / "out" / "country=YY"):
+        folder.mkdir(parents=True)
+    published = ["country=XX/part-00000.parquet", "country=YY/part-00001.parquet"]
+    (disk / "out" / published[0]).write_bytes(b"whole")
+    refused = tonnage.run(*arguments)
+    assert refused.returncode == 2 and "country=XX" in refused.stderr
+    hidden.mkdir()
+    (hidden / "parts.json").write_text(json.dumps(published))
+    done = tonnage.run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert not any((disk / "out" / name).parent.exists() for name in published)
+    assert sum(pq.read_table(part).num_rows for part in parts(disk / "out")) == 2_000
+
+
 def test_folders_that_are_there_are_left_alone(disk: Path) -> None:
     (disk / "out" / "a=x").mkdir(parents=True)
     table = pa.table({"a": ["x"], "k": [1]})

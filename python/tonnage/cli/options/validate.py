@@ -109,11 +109,12 @@ def refuse_files(flag: str, paths: Iterable[Path]) -> None:
 def refuse_non_empty(flag: str, directories: list[Path]) -> None:
     """Refuses directories with files that would be taken for the output's.
 
-    Names of parts are left to the job: it knows those of a killed run.
+    Names of parts, and of folders ``NAME=VALUE``, are left to the job: it knows those of a killed
+    run.
     """
     for directory in directories:
         for path in sorted(directory.iterdir()) if directory.is_dir() else []:
-            if not path.name.startswith((*HIDDEN, "part-")):
+            if not path.name.startswith((*HIDDEN, "part-")) and "=" not in path.name:
                 raise core.UsageError(
                     f"{flag} {directory} is not empty (it contains {path.name}); use an empty or "
                     "new directory"
