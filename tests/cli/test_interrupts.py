@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.cli.command import Tonnage
@@ -249,6 +251,22 @@ def test_a_device_that_is_too_small_is_foreseen(tonnage: Tonnage, disk: Path) ->
         said.stderr,
     )
     assert not list(disk.glob("out/*")) and not list(disk.glob("scratch/*"))
+
+
+def test_compressed_tables_need_less_room_than_their_rows(tonnage: Tonnage, disk: Path) -> None:
+    table = pa.table({"k": range(20_000), "text": ["x" * 500] * 20_000})
+    pq.write_table(table, disk / "a.parquet")
+    arguments = ["run", "sort", disk / "a.parquet", "--by=-k", "--memory=64MiB"]
+    arguments += ["--output", disk / "out", "--scratch", disk / "scratch"]
+    with small_device(disk / "out", 4 << 20) as real:
+        if not real:
+            pytest.skip("a small file system takes root")
+        said = tonnage.run(*arguments)
+        assert said.returncode == 0, said.stderr
+        for name in (disk / "out").iterdir():
+            name.unlink()
+        refused = tonnage.run(*arguments, "--output-format=arrow")
+    assert refused.returncode == 2 and "bytes free" in refused.stderr
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)

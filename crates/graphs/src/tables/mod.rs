@@ -3,7 +3,7 @@
 pub(crate) mod columns;
 mod compression;
 mod folders;
-pub(crate) mod format;
+pub(crate) mod format_config;
 pub(crate) mod input;
 mod limit;
 pub(crate) mod memory;

@@ -39,6 +39,11 @@ pub trait TableFormat {
         rows_bytes
     }
 
+    /// How many bytes files of rows with so many have at least, about: compressed ones may be shorter.
+    fn least_output_bytes(&self, rows_bytes: u64) -> u64 {
+        rows_bytes
+    }
+
     /// How many rows there are, if the files tell; of parts of files about.
     fn rows(&self) -> Option<u64>;
 

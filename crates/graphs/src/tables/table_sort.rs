@@ -35,7 +35,7 @@ use crate::output::job_output::JobOutput;
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
 use crate::tables::folders::output_folders::OutputFolders;
-use crate::tables::format::{self, FormatConfig};
+use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
@@ -132,7 +132,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let access = config.storage.access()?;
     let files = TableFile::find(&config.inputs, &ObjectFiles::new(&access, handle))?;
     let input_bytes = files.iter().map(|file| file.input.bytes).sum();
-    let table = format::open(&config.format, &files, config.stable)?;
+    let table = format_config::open(&config.format, &files, config.stable)?;
     if table.folders().is_some() && config.limit.is_some() {
         let why =
             "the first rows cannot be found in folders; sort with it alone, then into folders";
@@ -285,7 +285,11 @@ impl TableSort<'_> {
         let least_bytes = self.table.least_bytes(wanted_bytes);
         let spilled_bytes = if is_held { 0 } else { least_bytes };
         let directories = (&self.config.scratch, self.directories);
-        check_room((directories.0, spilled_bytes), (directories.1, least_bytes))?;
+        let written_bytes = self.table.least_output_bytes(least_bytes);
+        check_room(
+            (directories.0, spilled_bytes),
+            (directories.1, written_bytes),
+        )?;
         let mut scratch = Scratch::create(&self.config.disk, directories.0, spilled_bytes)?;
         if is_held {
             let moving = plan.moving_blocks();

@@ -15,7 +15,7 @@ use crate::cluster::exchange::{Exchange, connect};
 use crate::cluster::pass_one_result::{self, Outcome};
 use crate::error::{JobError, usage_error};
 use crate::phases::{Watch, memory, workers};
-use crate::tables::format::{self, FormatConfig};
+use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
@@ -72,7 +72,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         )));
     }
     let splits = TableFile::find(&config.splits, &ObjectFiles::default())?;
-    let table = format::open(&config.format, &splits, config.stable)?;
+    let table = format_config::open(&config.format, &splits, config.stable)?;
     let all = table.all(config.split_bytes, LONGEST_ROW)?;
     let (devices, endpoints) = (config.scratch.len(), config.mesh.endpoints.len());
     let spans = all.extents.iter().map(|extent| extent.span());

@@ -22,7 +22,7 @@ use crate::cluster::pass_two::{PartitionTask, Round};
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::tables::format::{self, FormatConfig};
+use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
 use crate::tables::passes::{
     EqualKeys, FileTotals, FileWriting, PartitionFile, RowPartition, TablePasses,
@@ -100,7 +100,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let spilled: Vec<SpilledPartition> = config.partitions.iter().map(spilled_partition).collect();
     let spans = spilled.iter().map(SpilledPartition::span);
-    let table = format::open(&config.format, &[], config.stable)?;
+    let table = format_config::open(&config.format, &[], config.stable)?;
     let plan = TablePlan::new(&TableShape {
         rows_bytes: spans.clone().sum::<usize>() as u64,
         row_bytes: config.row_bytes,

@@ -9,7 +9,7 @@ use tonnage_pipeline::RunHandle;
 use super::key_sample::KeySample;
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, memory};
-use crate::tables::format::{self, FormatConfig};
+use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::passes::{LONGEST_ROW, SAMPLED_BYTES, TablePasses};
@@ -55,7 +55,7 @@ pub struct Outcome {
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let splits = TableFile::find(&config.splits, &ObjectFiles::default())?;
-    let table = format::open(&config.format, &splits, config.stable)?;
+    let table = format_config::open(&config.format, &splits, config.stable)?;
     let memory = memory(config.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);

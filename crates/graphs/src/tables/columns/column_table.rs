@@ -44,6 +44,12 @@ pub trait ColumnInput {
         rows_bytes
     }
 
+    /// How many bytes compressed files of all columns have at least, about: as many as the input, if
+    /// that is packed as they are.
+    fn least_compressed_bytes(&self) -> u64 {
+        0
+    }
+
     /// How many rows there are, if the files tell.
     fn rows(&self) -> Option<u64>;
 }
@@ -108,6 +114,13 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
         self.input.least_bytes(rows_bytes)
     }
 
+    fn least_output_bytes(&self, rows_bytes: u64) -> u64 {
+        match self.output.is_compressed() {
+            false => rows_bytes,
+            true => rows_bytes.min(self.input.least_compressed_bytes()),
+        }
+    }
+
     fn rows(&self) -> Option<u64> {
         self.input.rows()
     }
@@ -157,6 +170,10 @@ impl ColumnInput for Arc<Table> {
 
     fn rows_bytes(&self, sample: &RowSample) -> u64 {
         scaled(sample.bytes, Table::rows(self), sample.rows)
+    }
+
+    fn least_compressed_bytes(&self) -> u64 {
+        Table::bytes(self)
     }
 
     fn rows(&self) -> Option<u64> {

@@ -140,6 +140,15 @@ impl ColumnOutput {
         }
     }
 
+    /// Whether files may be shorter than their rows: Parquet has dictionaries, whatever its codec.
+    pub fn is_compressed(&self) -> bool {
+        match &self.format {
+            Format::Parquet(_) => true,
+            Format::Arrow(codec) => codec.is_some(),
+            Format::Text { compression, .. } => compression.is_some(),
+        }
+    }
+
     /// How names of files end.
     pub fn suffix(&self) -> String {
         match &self.format {

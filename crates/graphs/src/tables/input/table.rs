@@ -68,6 +68,7 @@ fn by_file(inputs: &[TableFile]) -> impl Iterator<Item = &[TableFile]> {
 pub struct Table {
     files: Vec<OpenFile>,
     schema: SchemaRef,
+    bytes: u64,
 }
 
 impl Table {
@@ -120,7 +121,12 @@ impl Table {
                 first_row,
             });
         }
-        Ok(Self { files, schema })
+        let bytes = inputs.iter().map(|file| file.input.bytes).sum();
+        Ok(Self {
+            files,
+            schema,
+            bytes,
+        })
     }
 
     /// The file of a split.
@@ -136,6 +142,11 @@ impl Table {
     /// How many rows it has; of parts of files about.
     pub fn rows(&self) -> u64 {
         self.files.iter().map(OpenFile::rows).sum()
+    }
+
+    /// How many bytes its files have.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// About `count` splits of about `most_bytes`, spread evenly over the rows.

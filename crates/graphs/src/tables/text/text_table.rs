@@ -183,6 +183,13 @@ impl TableFormat for TextTable {
         })
     }
 
+    fn least_output_bytes(&self, rows_bytes: u64) -> u64 {
+        match self.compression {
+            None => rows_bytes,
+            Some(_) => 0,
+        }
+    }
+
     fn suffix(&self) -> String {
         TextCodec::suffix(&self.suffix, self.compression)
     }
