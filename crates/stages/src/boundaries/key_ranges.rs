@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::boundaries::prefix::{Beginning, prefix};
+
 /// Table entries for each boundary, about.
 const PLACES_PER_BOUND: usize = 8;
 
@@ -51,12 +53,11 @@ mod digits {
 #[derive(Clone, Debug)]
 pub struct KeyRanges {
     bounds: Vec<Bound>,
-    common: Vec<u8>,           // what all bounds begin with
-    common_bits: (u128, u128), // it, and a one for each of its bits, if it has 16 bytes at most
-    prefixes: Vec<u128>,       // of what follows
-    least: u128,               // of the prefixes
-    shift: u32,                // how far apart places of the table are, as a power of two
-    table: Vec<u32>,           // by place: how many bounds have a smaller one
+    common: Beginning,   // of all bounds
+    prefixes: Vec<u128>, // of what follows
+    least: u128,         // of the prefixes
+    shift: u32,          // how far apart places of the table are, as a power of two
+    table: Vec<u32>,     // by place: how many bounds have a smaller one
     single: Vec<bool>,
     shares: Vec<u32>, // how many ranges up to this one are of its key alone
 }
@@ -93,8 +94,8 @@ impl KeyRanges {
     /// Ranges between these bounds, which are in order.
     #[must_use]
     pub fn new(bounds: Vec<Bound>) -> Self {
-        let common = common_beginning(&bounds);
-        let behind = |bound: &Bound| prefix(&bound.key[common.len()..]);
+        let common = Beginning::new(common_beginning(&bounds));
+        let behind = |bound: &Bound| prefix(&bound.key[common.bytes().len()..]);
         let prefixes: Vec<u128> = bounds.iter().map(behind).collect();
         let (least, greatest) = match &prefixes[..] {
             [least, .., greatest] => (*least, *greatest),
@@ -121,13 +122,8 @@ impl KeyRanges {
                 shares[place] = shares[place - 1] + 1;
             }
         }
-        let mask = match common.len() {
-            0 => 0,
-            bytes => u128::MAX << (8 * 16_usize.saturating_sub(bytes)),
-        };
         Self {
             bounds,
-            common_bits: (prefix(&common), mask),
             common,
             prefixes,
             least,
@@ -194,8 +190,8 @@ impl KeyRanges {
     #[inline]
     #[must_use]
     pub fn range_of(&self, key: &[u8], around: (&[u8], &[u8])) -> usize {
-        let Some(behind) = self.behind_common(key) else {
-            return match key < &self.common[..] {
+        let Some(behind) = self.common.strip_from(key) else {
+            return match key < self.common.bytes() {
                 true => 0,
                 false => self.bounds.len(),
             };
@@ -216,25 +212,10 @@ impl KeyRanges {
     }
 }
 
-impl KeyRanges {
-    /// What follows in a key that begins as all bounds do. Most beginnings are compared as numbers.
-    #[inline]
-    fn behind_common<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
-        let (common, mask) = self.common_bits;
-        match key.first_chunk::<16>() {
-            Some(first) if self.common.len() <= 16 => {
-                let is_same = u128::from_be_bytes(*first) & mask == common;
-                is_same.then(|| &key[self.common.len()..])
-            }
-            _ => key.strip_prefix(&self.common[..]),
-        }
-    }
-}
-
 /// What all bounds begin with.
-fn common_beginning(bounds: &[Bound]) -> Vec<u8> {
+fn common_beginning(bounds: &[Bound]) -> &[u8] {
     let (Some(first), Some(last)) = (bounds.first(), bounds.last()) else {
-        return Vec::new();
+        return &[];
     };
     // All others lie between these two.
     let same = first
@@ -244,7 +225,7 @@ fn common_beginning(bounds: &[Bound]) -> Vec<u8> {
         .take_while(|(a, b)| a == b)
         .count();
     // With one bound, or one key, nothing would be left to compare.
-    first.key[..if first.key == last.key { 0 } else { same }].to_vec()
+    &first.key[..if first.key == last.key { 0 } else { same }]
 }
 
 /// Chooses one of a frequent key's ranges by the bytes around it: FNV-1a over words instead of
@@ -284,43 +265,12 @@ impl Bound {
     }
 }
 
-/// The first 16 bytes of a key as a number that sorts alike; shorter keys are padded with zeros.
-#[inline]
-#[must_use]
-pub fn prefix(key: &[u8]) -> u128 {
-    if let Some(first) = key.first_chunk::<16>() {
-        return u128::from_be_bytes(*first);
-    }
-    if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        // 8 to 15 bytes: two overlapping words.
-        let missing = 8 * (16 - key.len());
-        let last = u128::from(u64::from_be_bytes(*last)) << missing;
-        return (u128::from(u64::from_be_bytes(*first)) << 64) | last;
-    }
-    let short = key
-        .iter()
-        .fold(0_u128, |number, &byte| (number << 8) | u128::from(byte));
-    if key.is_empty() {
-        0
-    } else {
-        short << (8 * (16 - key.len()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn a_prefix_orders_as_its_key(a in prop::collection::vec(0_u8..4, 1..20), b in prop::collection::vec(0_u8..4, 1..20)) {
-            let len = a.len().min(b.len());
-            let (a, b) = (&a[..len], &b[..len]);
-            let first = len.min(16);
-            prop_assert_eq!(prefix(a).cmp(&prefix(b)), a[..first].cmp(&b[..first]));
-        }
-
         #[test]
         fn a_key_is_between_its_bounds_whatever_its_length(
             keys in prop::collection::vec(prop::collection::vec(0_u8..3, 0..24), 1..60),

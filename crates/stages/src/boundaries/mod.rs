@@ -7,10 +7,12 @@
 //! record alone, so every node decides alike.
 
 mod key_ranges;
+mod prefix;
 
 use tonnage_records::Layout;
 
-pub use key_ranges::{Bound, KeyRanges, prefix};
+pub use key_ranges::{Bound, KeyRanges};
+pub use prefix::{Beginning, prefix};
 
 /// Where partitions of records begin and end.
 #[derive(Clone, Debug)]

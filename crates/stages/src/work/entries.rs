@@ -7,7 +7,7 @@
 //!
 //! The order of equal keys is not kept.
 
-use crate::boundaries::prefix;
+use crate::boundaries::{Beginning, prefix};
 
 /// Bits of an entry that hold the place; a partition in memory is below 4 GiB.
 const PLACE_BITS: u32 = 32;
@@ -31,7 +31,7 @@ pub fn place(entry: u64) -> usize {
 /// The 32 bits of keys that make entries: a key's distance from the least one, in units of the
 /// power of two for which the greatest distance has 32 bits.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale {
+struct Scale {
     least: u128,
     shift: u32,
 }
@@ -51,7 +51,7 @@ impl Scale {
     }
 
     /// For keys of which these are a sample: others may be a little smaller or greater.
-    pub fn about(prefixes: impl Iterator<Item = u128>) -> Self {
+    fn about(prefixes: impl Iterator<Item = u128>) -> Self {
         let sampled = Self::of(prefixes).unwrap_or(Self { least: 0, shift: 0 });
         Self {
             least: sampled.least.saturating_sub(1 << (sampled.shift + 28)),
@@ -61,10 +61,42 @@ impl Scale {
 
     /// The entry of a record at this place.
     #[inline]
-    pub fn entry(self, prefix: u128, place: usize) -> u64 {
+    fn entry(self, prefix: u128, place: usize) -> u64 {
         let steps = prefix.saturating_sub(self.least) >> self.shift;
         let bits = u32::try_from(steps).unwrap_or(u32::MAX); // Beyond what was sampled.
         (u64::from(bits) << PLACE_BITS) | place as u64
+    }
+}
+
+/// Makes an entry of each key, given with its place; gives how many bytes all keys begin with.
+///
+/// The sample tells what all keys begin with, and the scale of what follows. The keys are gone
+/// through once more if one of them begins otherwise.
+///
+/// # Errors
+/// Those of `keys`.
+pub fn index<'a, E, K: Iterator<Item = Result<(usize, &'a [u8]), E>>>(
+    entries: &mut Vec<u64>,
+    sampled: &[&'a [u8]],
+    keys: impl Fn() -> K,
+) -> Result<usize, E> {
+    let mut common = Beginning::of(sampled.iter().copied());
+    loop {
+        let skip = common.bytes().len();
+        let scale = Scale::about(sampled.iter().map(|key| prefix(&key[skip..])));
+        let mut shared = skip;
+        entries.clear();
+        for key in keys() {
+            let (place, key) = key?;
+            match common.strip_from(key) {
+                Some(behind) => entries.push(scale.entry(prefix(behind), place)),
+                None => shared = shared.min(common.shared_with(key)),
+            }
+        }
+        if shared == skip {
+            return Ok(skip);
+        }
+        common = common.cut(shared);
     }
 }
 
@@ -95,26 +127,6 @@ pub fn order<'a>(entries: &mut [u64], buckets: &mut Vec<u64>, key: &impl Fn(u64)
 fn are_short<'a>(alike: &[u64], key: &impl Fn(u64) -> &'a [u8]) -> bool {
     let bytes = key(alike[0]).len();
     bytes <= size_of::<u128>() && alike.iter().all(|&entry| key(entry).len() == bytes)
-}
-
-/// What all keys begin with: it tells nothing about their order.
-pub fn common_beginning<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> &'a [u8] {
-    let mut common = keys.next().unwrap_or_default();
-    for key in keys {
-        if !key.starts_with(common) {
-            common = &common[..alike(common, key)];
-        }
-        if common.is_empty() {
-            break;
-        }
-    }
-    common
-}
-
-/// How many bytes two keys have in common at their beginnings.
-pub fn alike(one: &[u8], other: &[u8]) -> usize {
-    let both = one.iter().zip(other);
-    both.take_while(|(one, other)| one == other).count()
 }
 
 /// Sorts entries; `scratch` is memory that is used again.
@@ -244,7 +256,7 @@ mod tests {
             alphabet in prop::sample::select(vec![1_u8, 2, 3, 7, 255]),
             common in 0_usize..20,
         ) {
-                        // Keys with a common prefix, and some without.
+            // Keys with a common prefix, and some without.
             let mut bytes: Vec<u8> = bytes.iter().map(|byte| byte % alphabet).collect();
             let many = bytes.len() / key_bytes * key_bytes;
             let most = bytes[..many].chunks_exact_mut(key_bytes).enumerate();
@@ -254,10 +266,11 @@ mod tests {
             }
             let key = |entry: u64| &bytes[place(entry)..place(entry) + key_bytes];
             let places = || (0..many).step_by(key_bytes);
-            let scale = Scale::about(places().step_by(5).map(|at| prefix(key(at as u64))));
-            let mut entries: Vec<u64> =
-                places().map(|at| scale.entry(prefix(key(at as u64)), at)).collect();
-            order(&mut entries, &mut Vec::new(), &key);
+            let sampled: Vec<&[u8]> = places().step_by(5).map(|at| key(at as u64)).collect();
+            let keys = || places().map(|at| Ok::<_, ()>((at, key(at as u64))));
+            let mut entries = Vec::new();
+            let skip = index(&mut entries, &sampled, keys).expect("keys");
+            order(&mut entries, &mut Vec::new(), &|entry| &key(entry)[skip..]);
             let keys: Vec<&[u8]> = entries.iter().map(|&entry| key(entry)).collect();
             prop_assert!(keys.is_sorted());
             let mut left: Vec<usize> = entries.iter().map(|&entry| place(entry)).collect();

@@ -5,6 +5,7 @@
 //!
 //! The sort is not stable.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -13,11 +14,10 @@ use tonnage_pipeline::{
 };
 use tonnage_records::Layout;
 
-use crate::boundaries::prefix;
 use crate::extent::Extent;
 use crate::ports::{BLOCKS, PARTITIONS};
 use crate::totals::{Total, Totals};
-use crate::work::entries::{ENTRY_BYTES, Scale, common_beginning, order, place};
+use crate::work::entries::{ENTRY_BYTES, index, order, place};
 
 /// One record in so many is sampled to choose the bits of keys.
 const SAMPLE_STRIDE: usize = 64;
@@ -156,24 +156,17 @@ impl Sorter {
     fn index(&mut self, buffer: &Buffer, extent: &Extent) -> usize {
         self.entries.clear();
         let (slot, layout) = (buffer.slot(), self.sort.layout);
-        let record_at = |place: usize| &slot[place..place + layout.record_bytes];
-        let places = || {
-            let payloads = extent.places();
-            payloads.flat_map(|payload| payload.step_by(layout.record_bytes))
+        let keys = || {
+            extent.places().flat_map(|payload| {
+                let records = slot[payload.clone()].chunks_exact(layout.record_bytes);
+                let places = payload.step_by(layout.record_bytes);
+                places.zip(records.map(|record| layout.key(record)))
+            })
         };
-        let skip = common_beginning(places().map(|place| layout.key(record_at(place)))).len();
-        let prefix_of = |record: &[u8]| prefix(&layout.key(record)[skip..]);
-        let sampled = places().step_by(SAMPLE_STRIDE);
-        let scale = Scale::about(sampled.map(|place| prefix_of(record_at(place))));
-        for payload in extent.places() {
-            let records = slot[payload.clone()].chunks_exact(layout.record_bytes);
-            let places = payload.step_by(layout.record_bytes);
-            self.entries.extend(
-                records
-                    .zip(places)
-                    .map(|(record, place)| scale.entry(prefix_of(record), place)),
-            );
-        }
+        let sampled: Vec<&[u8]> = keys().step_by(SAMPLE_STRIDE).map(|(_, key)| key).collect();
+        let Ok(skip) = index(&mut self.entries, &sampled, || {
+            keys().map(Ok::<_, Infallible>)
+        });
         skip
     }
 

@@ -20,12 +20,11 @@ use tonnage_pipeline::{
 };
 use tonnage_tables::RowShape;
 
-use crate::boundaries::prefix;
 use crate::extent::Extent;
 use crate::ports::{BLOCKS, PARTITIONS};
 use crate::totals::{Total, Totals};
 use crate::work::RowFolders;
-use crate::work::entries::{ENTRY_BYTES, Scale, alike, common_beginning, order, place};
+use crate::work::entries::{ENTRY_BYTES, index, order, place};
 
 /// Rows are prefetched so many ahead.
 const AHEAD: usize = 12;
@@ -216,29 +215,17 @@ impl RowSorter {
                 sampled.push(shape.key(row?));
             }
         }
-        let mut common: &[u8] = common_beginning(sampled.iter().copied());
-        loop {
-            let skip = common.len();
-            let prefixes = sampled.iter().map(|key| prefix(&key[skip..]));
-            let scale = Scale::about(prefixes);
-            self.entries.clear();
-            for payload in extent.places() {
+        index(&mut self.entries, &sampled, || {
+            extent.places().flat_map(|payload| {
                 let mut at = payload.start;
-                for row in RowsOf(&slot[payload]) {
+                RowsOf(&slot[payload]).map(move |row| {
                     let row = row?;
-                    let key = shape.key(row);
-                    if !key.starts_with(common) {
-                        common = &common[..alike(common, key)];
-                    }
-                    let prefix = prefix(&key[skip.min(key.len())..]);
-                    self.entries.push(scale.entry(prefix, at));
+                    let place = at;
                     at += row.len();
-                }
-            }
-            if common.len() == skip {
-                return Ok(skip);
-            }
-        }
+                    Ok::<_, StageError>((place, shape.key(row)))
+                })
+            })
+        })
     }
 
     /// Encodes the rows in the entries' order.
