@@ -19,8 +19,9 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, SchemaDescriptor};
+use parquet::schema::types::SchemaDescriptor;
 
+use super::leaves::leaves;
 use super::sampling::{is_compressible, repeats};
 use crate::compression::Codec;
 use crate::error::FormatError;
@@ -176,14 +177,12 @@ impl RowGroupEncoder {
 
     fn choose(&self, batch: &RecordBatch) -> Result<Vec<ArrowColumnWriter>, FormatError> {
         let mut properties = self.output.properties();
-        for (field, array) in self.output.schema.fields().iter().zip(batch.columns()) {
-            if field.data_type().is_nested() {
-                continue;
-            }
-            let path = ColumnPath::new(vec![field.name().clone()]);
-            if !has_dictionary(array) {
+        let columns = self.output.parquet.columns().iter();
+        for (column, array) in columns.zip(batch.columns().iter().flat_map(leaves)) {
+            if !has_dictionary(&array) {
+                let path = column.path().clone();
                 properties = properties.set_column_dictionary_enabled(path.clone(), false);
-                if !is_compressible(array) {
+                if !is_compressible(&array) {
                     properties = properties.set_column_compression(path, Compression::UNCOMPRESSED);
                 }
             }

@@ -6,6 +6,7 @@
 
 mod decode;
 mod encode;
+mod leaves;
 mod pages;
 mod sampling;
 mod split;
