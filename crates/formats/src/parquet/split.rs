@@ -171,32 +171,38 @@ impl ParquetFile {
         Ok(splits)
     }
 
-    /// The split with a row of the file, of about `most_bytes`; where a row group cannot be
-    /// divided, all of it.
+    /// The splits that have some of these rows of the file, in order, of about `most_bytes`; where
+    /// a row group cannot be divided, all of it.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn split_at(
+    pub fn splits_at(
         &self,
         projection: &Projection,
-        row: u64,
+        rows: &[u64],
         most_bytes: u64,
-    ) -> Result<Option<Split>, FormatError> {
-        let mut left = row;
+    ) -> Result<Vec<Split>, FormatError> {
+        let (mut chosen, mut first) = (Vec::new(), 0);
         for (number, group) in self.metadata.row_groups().iter().enumerate() {
-            let rows = group.num_rows().try_into().unwrap_or(0);
-            if left >= rows {
-                left -= rows;
-                continue;
+            let end = first + u64::try_from(group.num_rows()).unwrap_or(0);
+            let within =
+                rows.partition_point(|&row| row < first)..rows.partition_point(|&row| row < end);
+            if !within.is_empty() {
+                let splits = match self.splits_of(number, projection, most_bytes) {
+                    Err(FormatError::Memory { .. }) => {
+                        self.splits_of(number, projection, u64::MAX)?
+                    }
+                    splits => splits?,
+                };
+                let has_some = |split: &Split| {
+                    let mut within = rows[within.clone()].iter();
+                    within.any(|&row| split.rows.contains(&((row - first) as usize)))
+                };
+                chosen.extend(splits.into_iter().filter(has_some));
             }
-            let splits = match self.splits_of(number, projection, most_bytes) {
-                Err(FormatError::Memory { .. }) => self.splits_of(number, projection, u64::MAX)?,
-                splits => splits?,
-            };
-            let has_row = |split: &Split| split.rows.contains(&(left as usize));
-            return Ok(splits.into_iter().find(has_row));
+            first = end;
         }
-        Ok(None)
+        Ok(chosen)
     }
 
     /// The splits of a row group.

@@ -28,6 +28,11 @@ pub trait TableFormat {
     /// Some splits of about so many bytes, spread evenly.
     fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError>;
 
+    /// The same of more splits with nothing but keys, if keys can be read alone.
+    fn sample_keys(&self, _splits: usize, _bytes: usize) -> Result<Option<SplitRows>, JobError> {
+        Ok(None)
+    }
+
     /// All splits, of at most about `split_bytes`; a row has `row_bytes` at most.
     fn all(&self, split_bytes: usize, row_bytes: usize) -> Result<SplitRows, JobError>;
 

@@ -40,9 +40,7 @@ use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, StoreRequests, TablePlan, TableShape};
-use crate::tables::passes::{
-    FileWriting, LONGEST_ROW, RowPartition, SAMPLED_BYTES, SAMPLED_SPLITS, TablePasses,
-};
+use crate::tables::passes::{FileWriting, LONGEST_ROW, RowPartition, SAMPLED_SPLITS, TablePasses};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
 /// The most bytes of rows in an object: as many parts as stores accept have twice as much.
@@ -188,8 +186,7 @@ struct TableSort<'a> {
 
 impl TableSort<'_> {
     fn run(mut self, output: JobOutput) -> Result<Outcome, JobError> {
-        let sampled = self.table.sample(SAMPLED_SPLITS, SAMPLED_BYTES)?;
-        let sample = self.passes.sample_rows("sample", sampled)?;
+        let sample = self.passes.sample(SAMPLED_SPLITS)?;
         let rows_bytes = self.table.rows_bytes(&sample);
         let cutoff = self.config.limit.and_then(|limit| {
             let about = scaled(sample.rows, rows_bytes, sample.bytes);

@@ -12,7 +12,7 @@ use crate::phases::{Phase, Watch, memory};
 use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
-use crate::tables::passes::{LONGEST_ROW, SAMPLED_BYTES, TablePasses};
+use crate::tables::passes::{LONGEST_ROW, TablePasses};
 
 /// What to sample.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,8 +59,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let memory = memory(config.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
-    let sampled = table.sample(config.chunks, SAMPLED_BYTES)?;
-    let found = passes.sample_rows("sample", sampled)?;
+    let found = passes.sample(config.chunks)?;
     let all = table.all(config.split_bytes, LONGEST_ROW)?;
     let spans = all.extents.iter().map(|extent| extent.span());
     let sample = KeySample {

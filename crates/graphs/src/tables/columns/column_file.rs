@@ -104,6 +104,15 @@ impl ColumnFile {
 }
 
 impl ProjectedFile {
+    /// The same file, of which the columns in these places are read instead.
+    pub fn project(&self, places: &[usize]) -> Result<Self, FormatError> {
+        let file = match self {
+            Self::Parquet(file, _) => ColumnFile::Parquet(file.clone()),
+            Self::Arrow(file, _) => ColumnFile::Arrow(file.clone()),
+        };
+        file.project(places)
+    }
+
     /// How many rows it has.
     pub fn rows(&self) -> u64 {
         match self {
@@ -139,18 +148,30 @@ impl ProjectedFile {
         Ok(splits.into_iter().filter(is_in).collect())
     }
 
-    /// The split with a row of the file, of about `most_bytes`.
-    pub fn split_at(&self, row: u64, most_bytes: u64) -> Result<Option<ColumnSplit>, FormatError> {
-        Ok(match self {
+    /// The splits that have some of these rows of the file, in order, of about `most_bytes`.
+    pub fn splits_at(
+        &self,
+        rows: &[u64],
+        most_bytes: u64,
+    ) -> Result<Vec<ColumnSplit>, FormatError> {
+        match self {
             Self::Parquet(file, projection) => {
-                let split = file.split_at(projection, row, most_bytes)?;
-                split.map(|split| parquet_split(file, projection, split))
+                let splits = file.splits_at(projection, rows, most_bytes)?.into_iter();
+                Ok(splits
+                    .map(|split| parquet_split(file, projection, split))
+                    .collect())
             }
             Self::Arrow(file, projection) => {
-                let split = file.split_at(projection, row, most_bytes)?;
-                split.map(|split| arrow_split(projection, split))
+                let mut splits: Vec<ColumnSplit> = Vec::new();
+                for row in rows {
+                    if !splits.last().is_some_and(|last| last.rows.contains(row)) {
+                        let split = file.split_at(projection, *row, most_bytes)?;
+                        splits.extend(split.map(|split| arrow_split(projection, split)));
+                    }
+                }
+                Ok(splits)
             }
-        })
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::work::RowEncoding;
 use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
@@ -15,10 +15,18 @@ use crate::tables::folders::output_folders::FolderColumns;
 use crate::tables::input::table::{Table, TableSplit};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
+/// Of the rows, so many are in sampled splits of keys: one in 16.
+const SAMPLED_SHARE: u64 = 16;
+/// The most sampled splits of keys.
+const MOST_SAMPLED: usize = 4096;
+
 /// Files that rows of columns are made of.
-pub trait ColumnInput {
+pub trait ColumnInput: Sized {
     /// The columns.
     fn schema(&self) -> &SchemaRef;
+
+    /// The same with these columns only, if they can be read alone.
+    fn narrowed(&self, schema: &SchemaRef) -> Result<Option<Self>, JobError>;
 
     /// Some splits of about so many bytes, spread evenly.
     fn sample(
@@ -58,6 +66,7 @@ pub trait ColumnInput {
 pub struct ColumnTable<I> {
     input: I,
     layout: Arc<RowLayout>,
+    keys: Option<(I, Arc<RowLayout>)>, // the input with nothing but keys
     folders: Option<FolderColumns>,
     output: ColumnOutput,
 }
@@ -73,13 +82,19 @@ impl<I: ColumnInput> ColumnTable<I> {
         order: &[ColumnOrder],
         is_stable: bool,
     ) -> Result<Self, JobError> {
-        let layout = RowLayout::new(input.schema(), order, is_stable);
-        let layout = Arc::new(layout.map_err(|why| {
+        let layout = |schema: &SchemaRef| RowLayout::new(schema, order, is_stable).map(Arc::new);
+        let keys = key_columns(input.schema(), order);
+        let key_layout = layout(&keys);
+        let layout = layout(input.schema()).map_err(|why| {
             let mut in_folders = order[..output.folder_columns].iter();
             let is_folder = in_folders.any(|each| input.schema().index_of(&each.name).is_err());
             let setting = if is_folder { "partition_by" } else { "by" };
             setting_error(setting, why.to_string())
-        })?);
+        })?;
+        let keys = match key_layout {
+            Ok(key_layout) => input.narrowed(&keys)?.map(|input| (input, key_layout)),
+            Err(_) => None,
+        };
         let folders = FolderColumns::new(&layout, output.folder_columns)?;
         let in_folders = folders.as_ref().map_or(Vec::new(), FolderColumns::places);
         let columns = OutputColumns::new(&layout, &in_folders)?;
@@ -87,10 +102,18 @@ impl<I: ColumnInput> ColumnTable<I> {
         Ok(Self {
             input,
             layout,
+            keys,
             folders,
             output: ColumnOutput::new(output, columns, order)?,
         })
     }
+}
+
+/// The columns that rows are sorted by.
+fn key_columns(schema: &SchemaRef, order: &[ColumnOrder]) -> SchemaRef {
+    let is_key = |field: &&FieldRef| order.iter().any(|column| column.name == *field.name());
+    let keys: Vec<FieldRef> = schema.fields().iter().filter(is_key).cloned().collect();
+    Arc::new(Schema::new(keys))
 }
 
 impl<I: ColumnInput> TableFormat for ColumnTable<I> {
@@ -100,6 +123,18 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
 
     fn sample(&self, splits: usize, bytes: usize) -> Result<SplitRows, JobError> {
         self.input.sample(&self.layout, splits, bytes)
+    }
+
+    fn sample_keys(&self, splits: usize, bytes: usize) -> Result<Option<SplitRows>, JobError> {
+        let Some((input, layout)) = &self.keys else {
+            return Ok(None);
+        };
+        // One tells how long they are.
+        let one = input.sample(layout, 1, bytes)?.count.unwrap_or(0).max(1);
+        let share = input.rows().unwrap_or(0) / SAMPLED_SHARE / one;
+        let share = usize::try_from(share).unwrap_or(MOST_SAMPLED);
+        let count = share.min(MOST_SAMPLED).max(splits);
+        Ok(Some(input.sample(layout, count, bytes)?))
     }
 
     fn all(&self, split_bytes: usize, row_bytes: usize) -> Result<SplitRows, JobError> {
@@ -146,6 +181,10 @@ impl<I: ColumnInput> TableFormat for ColumnTable<I> {
 impl ColumnInput for Arc<Table> {
     fn schema(&self) -> &SchemaRef {
         Table::schema(self)
+    }
+
+    fn narrowed(&self, schema: &SchemaRef) -> Result<Option<Self>, JobError> {
+        Ok(Table::narrowed(self, schema)?.map(Arc::new))
     }
 
     fn sample(

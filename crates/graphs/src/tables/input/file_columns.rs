@@ -28,7 +28,7 @@ pub struct FileColumns {
 }
 
 /// Where a column comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ColumnSource {
     /// One of its own, which has this one value if a folder says so.
     Own(Option<ArrayRef>),
@@ -71,6 +71,28 @@ impl FileColumns {
             sources,
             places,
         })
+    }
+
+    /// The same with the table's columns of `schema` only.
+    #[must_use]
+    pub fn narrowed(&self, schema: &SchemaRef) -> Self {
+        let mut own = self.places.iter();
+        let (mut sources, mut places) = (Vec::new(), Vec::new());
+        for (field, source) in self.schema.fields().iter().zip(&self.sources) {
+            let place = match source {
+                ColumnSource::Own(_) => own.next(),
+                ColumnSource::Constant(_) => None,
+            };
+            if schema.index_of(field.name()).is_ok() {
+                sources.push(source.clone());
+                places.extend(place);
+            }
+        }
+        Self {
+            schema: Arc::clone(schema),
+            sources,
+            places,
+        }
     }
 
     /// The places of its own columns that are read, in their order.

@@ -1,6 +1,7 @@
 //! A table: files with columns, opened, as one sequence of rows.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use tonnage_formats::FormatError;
@@ -129,6 +130,35 @@ impl Table {
         })
     }
 
+    /// The same with these columns only, if each file has one of them.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn narrowed(&self, schema: &SchemaRef) -> Result<Option<Self>, JobError> {
+        let mut files = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            let columns = file.columns.narrowed(schema);
+            if columns.places().is_empty() {
+                return Ok(None);
+            }
+            let opened = file.opened.project(columns.places());
+            let opened =
+                opened.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
+            files.push(OpenFile {
+                name: file.name.clone(),
+                file: file.file.clone(),
+                columns,
+                first_row: file.first_row,
+                opened,
+                parts: file.parts.clone(),
+            });
+        }
+        Ok(Some(Self {
+            files,
+            schema: Arc::clone(schema),
+        }))
+    }
+
     /// The file of a split.
     pub fn file(&self, split: &TableSplit) -> &OpenFile {
         &self.files[split.file]
@@ -155,31 +185,24 @@ impl Table {
     /// When a file cannot be read.
     pub fn sample(&self, count: usize, most_bytes: u64) -> Result<Vec<TableSplit>, JobError> {
         let total = self.rows();
-        let mut chosen: Vec<TableSplit> = Vec::new();
-        let (mut number, mut before) = (0, 0);
-        for place in 0..count as u64 {
-            // The middle of each of `count` equal strata.
-            let at = u128::from(total) * (2 * u128::from(place) + 1) / (2 * count as u128);
-            let at = at as u64;
-            if total == 0 {
-                break;
-            }
-            while at >= before + self.files[number].rows() {
-                before += self.files[number].rows();
-                number += 1;
-            }
-            let file = &self.files[number];
-            let row = file.row_at(at - before);
-            let mut known = chosen.iter().filter(|chosen| chosen.file == number);
-            if known.any(|chosen| chosen.split.rows.contains(&row)) {
-                continue;
-            }
-            let split = file.opened.split_at(row, most_bytes);
-            let split = split.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
-            chosen.extend(split.map(|split| TableSplit {
+        // The middle of each of `count` equal strata.
+        let middle = |place| u128::from(total) * (2 * place + 1) / (2 * count as u128);
+        let mut places = (0..count as u128)
+            .map(|place| middle(place) as u64)
+            .peekable();
+        let (mut chosen, mut before) = (Vec::new(), 0);
+        for (number, file) in self.files.iter().enumerate() {
+            let end = before + file.rows();
+            let within = std::iter::from_fn(|| places.next_if(|&at| at < end));
+            let rows: Vec<u64> = within.map(|at| file.row_at(at - before)).collect();
+            let splits = file.opened.splits_at(&rows, most_bytes);
+            let splits =
+                splits.map_err(|why| usage_error(format!("input {}: {why}", file.name)))?;
+            chosen.extend(splits.into_iter().map(|split| TableSplit {
                 file: number,
                 split: split.thinned(SAMPLED_ROWS),
             }));
+            before = end;
         }
         Ok(chosen)
     }

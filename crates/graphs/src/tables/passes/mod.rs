@@ -41,16 +41,18 @@ use crate::tables::memory::{self, TablePlan};
 use crate::tables::table_format::{SplitRows, TableFormat};
 pub use row_partition::{EqualKeys, RowPartition};
 
-/// Splits that are sampled, and the most bytes of each.
+/// Splits that are sampled for their keys, at least.
 pub const SAMPLED_SPLITS: usize = 64;
+/// Splits that are sampled for the length of their rows, where keys are sampled alone.
+const MEASURED_SPLITS: usize = 8;
 /// The most bytes of a sampled split.
 pub const SAMPLED_BYTES: usize = 256 << 10;
 /// The longest record of text that is gathered from splits; a row is shorter than a block.
 pub const LONGEST_ROW: usize = 1 << 20;
 /// Sampled splits in memory at once, for each worker: memory that is not touched costs nothing.
 const SAMPLING_BUFFERS: usize = 4;
-/// The most keys of a sampled split.
-const SAMPLED_KEYS: usize = 256;
+/// Keys of all sampled splits, about; of a long row in a long split, a few.
+const SAMPLED_KEYS: usize = 16 << 10;
 
 /// The passes, within one memory.
 pub struct TablePasses<'a> {
@@ -164,20 +166,36 @@ impl<'a> TablePasses<'a> {
         }
     }
 
+    /// Samples the table in so many places, at least: keys in many, and the lengths of rows in a
+    /// few if they are all that whole rows are read for.
+    ///
+    /// # Errors
+    /// What fails, or the cancellation.
+    pub fn sample(&mut self, splits: usize) -> Result<RowSample, JobError> {
+        let Some(keys) = self.table.sample_keys(splits, SAMPLED_BYTES)? else {
+            let sampled = self.table.sample(splits, SAMPLED_BYTES)?;
+            return self.sample_rows("sample", sampled);
+        };
+        let sampled = self.table.sample(MEASURED_SPLITS, SAMPLED_BYTES)?;
+        let rows = self.sample_rows("sample", sampled)?;
+        let keys = self.sample_rows("sample_keys", keys)?.keys;
+        Ok(RowSample { keys, ..rows })
+    }
+
     /// Samples rows.
     ///
     /// # Errors
     /// What fails, or the cancellation.
-    pub fn sample_rows(&mut self, name: &str, sampled: SplitRows) -> Result<RowSample, JobError> {
+    fn sample_rows(&mut self, name: &str, sampled: SplitRows) -> Result<RowSample, JobError> {
         let SplitRows { rows, extents, .. } = sampled;
         let found = Arc::new(Mutex::new(RowSample::default()));
         let read = self.read(&extents, SAMPLING_BUFFERS * workers(), SPLITS);
         let decoders = memory::decoders(self.memory.bytes(), workers(), rows.memory_bytes());
         let sample = SampleRows {
             source: rows,
-            splits: Arc::new(extents),
-            keys: SAMPLED_KEYS,
+            keys: (SAMPLED_KEYS / extents.len().max(1)).max(1),
             workers: decoders,
+            splits: Arc::new(extents),
             found: Arc::clone(&found),
         };
         let modes = Arc::clone(&read.modes);

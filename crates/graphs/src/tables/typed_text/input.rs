@@ -90,6 +90,10 @@ impl ColumnInput for TypedText {
         &self.columns.kept
     }
 
+    fn narrowed(&self, _schema: &SchemaRef) -> Result<Option<Self>, JobError> {
+        Ok(None) // Text is read whole.
+    }
+
     fn sample(
         &self,
         layout: &Arc<RowLayout>,
