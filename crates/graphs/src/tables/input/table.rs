@@ -156,6 +156,7 @@ impl Table {
         Ok(Some(Self {
             files,
             schema: Arc::clone(schema),
+            bytes: self.bytes,
         }))
     }
 
