@@ -3,6 +3,8 @@
 Every format, codec and kind of key. The data is what rows take in memory, not their files.
 """
 
+import bz2
+import gzip
 import itertools
 import json
 import random
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pq
 import pytest
@@ -120,6 +123,34 @@ def test_arrow(tonnage: Tonnage, disk: Path, table: pa.Table, codec: str | None)
     write_arrow(table, disk / "in.arrow", codec)
     sort_within(tonnage, disk, disk / "in.arrow", "--by", "text,time")
     check_order(disk / "out", "text")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "codec", "output"),
+    [
+        ("csv", "none", "csv"),
+        ("csv", "none", "parquet"),
+        ("csv", "none", "json"),
+        ("csv", "gzip", "csv"),
+        ("csv", "gzip", "parquet"),
+        ("csv", "bzip2", "parquet"),
+        ("tsv", "none", "tsv"),
+        ("tsv", "none", "parquet"),
+    ],
+)
+def test_csv(
+    tonnage: Tonnage, disk: Path, table: pa.Table, name: str, codec: str, output: str
+) -> None:
+    columns = table.select(["int", "float", "time", "text", "payload"])
+    options = pa_csv.WriteOptions(delimiter="\t" if name == "tsv" else ",")
+    source = disk / f"in.{name}"
+    opened: Any = {"none": open, "gzip": gzip.open, "bzip2": bz2.open}[codec]
+    with opened(source, "wb") as file:
+        pa_csv.write_csv(columns, file, options)
+    sort_within(tonnage, disk, source, "--by", "-float", "--output-format", output)
+    if output == "parquet":
+        check_order(disk / "out", "float", descending=True)
 
 
 @pytest.mark.slow

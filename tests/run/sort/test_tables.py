@@ -355,16 +355,33 @@ def test_files_that_are_no_tables_are_named() -> None:
             sorted_table(disk, inputs, TableOrder(by="k"))
 
 
-def test_parquet_is_sorted_without_numpy_and_pyarrow() -> None:
+@pytest.mark.parametrize("name", ["parquet", "csv", "tsv", "txt"])
+def test_numpy_and_pyarrow_are_not_imported(name: str) -> None:
     """They take as long to start, and as much memory, as a small sort."""
     code = """
 import sys
+from pathlib import Path
 from tonnage.measure.trial import environment
-from tonnage.run.sort import tables
+from tonnage.run.sort.tables import TableOrder, sort_table
+disk, by, output_format = Path(sys.argv[2]), *sys.argv[3:]
+for number, other in enumerate([None, output_format or None]):
+    sort_table(
+        [sys.argv[1]], [disk / f"out-{number}"], [disk / "scratch"],
+        order=TableOrder(by=by, output_format=other), memory_bytes=32 << 20,
+        environment=environment.capture([disk]), began_at="now", command=[],
+    )
 print({"numpy", "pyarrow"} & {*sys.modules})
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    with disk_dir() as disk:
+        path = disk / f"in.{name}"
+        if name == "parquet":
+            pq.write_table(pa.table({"k": [2, 1]}), path)
+        else:
+            path.write_text("k\n2\n1\n")
+        by, output_format = ("line", "") if name == "txt" else ("k", "json")
+        command = [sys.executable, "-c", code, str(path), str(disk), by, output_format]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "set()"
 
 
 def test_the_command_says_what_it_did(tonnage: Tonnage) -> None:

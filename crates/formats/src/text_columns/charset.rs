@@ -13,6 +13,15 @@ pub enum Charset {
 }
 
 impl Charset {
+    /// Characters of the bytes from 128 on, of which U+FFFD is none; UTF-8 without.
+    #[must_use]
+    pub fn new(upper_half: Option<&str>) -> Self {
+        let known = |each| Some(each).filter(|&each| each != char::REPLACEMENT_CHARACTER);
+        upper_half.map_or(Self::Utf8, |characters| {
+            Self::SingleByte(characters.chars().map(known).collect())
+        })
+    }
+
     /// The text in UTF-8. UTF-8 itself is not looked at.
     ///
     /// # Errors

@@ -147,7 +147,7 @@ fn push_field(
     Ok(())
 }
 
-fn push_value(values: &mut Values, value: &[u8]) -> Option<()> {
+pub fn push_value(values: &mut Values, value: &[u8]) -> Option<()> {
     match values {
         Values::Scalar(scalar, values) => scalar.push(value, values),
         Values::Bits(bits) => {

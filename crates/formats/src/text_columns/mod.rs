@@ -9,6 +9,7 @@ mod charset;
 mod column;
 mod csv;
 mod decimals;
+mod inference;
 mod json_printer;
 mod json_reader;
 mod moments;
@@ -17,6 +18,7 @@ mod scalars;
 
 pub use charset::Charset;
 pub use csv::{CsvPrinter, CsvReader};
+pub use inference::{infer_csv, record_end};
 pub use json_printer::JsonPrinter;
 pub use json_reader::JsonReader;
 

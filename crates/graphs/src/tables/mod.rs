@@ -12,3 +12,5 @@ mod table_format;
 pub mod table_sort;
 mod text;
 mod typed_text;
+
+pub use text::csv_beginning;

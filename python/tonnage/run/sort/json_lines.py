@@ -10,7 +10,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.run.formats.compression import beginning
-from tonnage.run.sort.csv_beginning import BEGINNING_BYTES
+from tonnage.run.formats.lines import BEGINNING_BYTES
 from tonnage.run.sort.order import ColumnOrder
 from tonnage.run.sort.text import text_format
 from tonnage.run.storage.sources import InputFile, Sources

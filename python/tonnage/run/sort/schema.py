@@ -59,6 +59,13 @@ def schema_message(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize()).decode()
 
 
+def read_schema(message: str) -> pa.Schema:
+    """The schema of such a message."""
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(message)))
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         import pyarrow

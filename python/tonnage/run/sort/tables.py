@@ -180,7 +180,7 @@ def _uncompressed(
                 "schema": None if schema is None else schema_message(schema),
             }
         }
-    from tonnage.run.sort.text_config import text_config  # With NumPy and PyArrow.
+    from tonnage.run.sort.text_config import text_config
 
     return text_config(
         inputs,

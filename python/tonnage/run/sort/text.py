@@ -14,8 +14,6 @@ from tonnage.base import core
 from tonnage.run.sort.order import ColumnOrder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tonnage.run.sort.csv_beginning import CsvBeginning
 
 FieldKind = Literal["bytes", "integer", "float", "decimal"]
@@ -56,11 +54,10 @@ def delimited(
     Raises:
         UsageError: There is no such column, or the file is not of this format.
     """
-    schema = beginning.schema()
     keys = []
     for column in order:
         place = beginning.place(column.name)
-        kind = _field_kind(schema.field(place).type)
+        kind = _field_kind(beginning.types[place])
         if kind is None:
             return None
         keys.append(_key(column, place, kind))
@@ -68,18 +65,15 @@ def delimited(
     return text_format(keys, beginning.delimiter, '"', header, f".{name}")
 
 
-def _field_kind(data_type: pa.DataType) -> FieldKind | None:
+def _field_kind(data_type: str) -> FieldKind | None:
     """What values are compared as, which are not decoded."""
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_int64(data_type):
+    if data_type == "int64":
         return "integer"
-    if types.is_floating(data_type):
+    if data_type == "double":
         return "float"
-    # These are written with as many digits always, the most significant first.
-    has_digits = types.is_date(data_type) or types.is_time(data_type)
-    return "bytes" if has_digits or types.is_string(data_type) else None
+    # Dates and times are written with as many digits always, the most significant first.
+    is_bytes = data_type.startswith(("date32", "time32")) or data_type in ("string", "binary")
+    return "bytes" if is_bytes else None
 
 
 def text_format(

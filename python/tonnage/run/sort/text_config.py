@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.run.formats.compression import codec_of
-from tonnage.run.sort import json_lines, text, typed_text
+from tonnage.run.sort import text, typed_text
 from tonnage.run.sort.csv_beginning import CsvBeginning
-from tonnage.run.sort.dialect import Dialect
+from tonnage.run.sort.dialect import DELIMITERS, Dialect
 from tonnage.run.sort.order import ColumnOrder
 
 if TYPE_CHECKING:
@@ -38,9 +37,6 @@ def text_config(
         UsageError: The text is not of this format, or there is no such column.
     """
     inputs.refuse_folders("text")
-    # It refuses what the core would take for text.
-    files, sources = [each.file for each in inputs.files], inputs.sources
-    sources.map_parallel(files, lambda file: codec_of(file, sources))
     is_changed = output != name or columns is not None or given is not None or bool(folders)
     if name == "lines":
         if is_changed:
@@ -48,7 +44,9 @@ def text_config(
         has_delimiter = dialect.delimiter is not None
         return text.lines(order, dialect.delimiter_of(name) if has_delimiter else None)
     if name == "json" and not is_changed and dialect.encoding is None:
-        return json_lines.json_lines(inputs.first, sources, order)
+        from tonnage.run.sort.json_lines import json_lines  # With NumPy and PyArrow.
+
+        return json_lines(inputs.first, inputs.sources, order)
     what: dict[str, Any] = {
         "columns": columns,
         "given": given,
@@ -58,7 +56,9 @@ def text_config(
     }
     if name == "json":
         return typed_text.json_columns(inputs, order, **what)
-    beginning = CsvBeginning.read(inputs, name, dialect)
+    # Columns that are no keys stay text where text is written.
+    typed = [each.name for each in order] if output in DELIMITERS else None
+    beginning = CsvBeginning.read(inputs, name, dialect, typed)
     is_changed = is_changed or dialect.upper_half() is not None
     as_it_is = None if is_changed else text.delimited(beginning, name, order)
     return as_it_is or typed_text.csv_columns(beginning, order, **what)

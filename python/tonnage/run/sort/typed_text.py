@@ -1,8 +1,8 @@
 """Text as columns: CSV and JSON lines, decoded by a schema.
 
-The types of columns are inferred by PyArrow from the first MiB of the first file; those in a schema
-that is given go before. Where text becomes CSV again, columns that are no keys stay text, so that
-their values are written as they were read.
+The types of columns are inferred from the first MiB of the first file, those of JSON by PyArrow;
+those in a schema that is given go before. Where text becomes CSV again, columns that are no keys
+stay text, so that their values are written as they were read.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.run.formats import compression
-from tonnage.run.sort.csv_beginning import BEGINNING_BYTES, CsvBeginning
+from tonnage.run.sort.csv_beginning import CsvBeginning
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
 from tonnage.run.sort.order import ColumnOrder
-from tonnage.run.sort.schema import schema_message
+from tonnage.run.sort.schema import read_schema, schema_message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,22 +39,20 @@ def csv_columns(
     Raises:
         UsageError: There is no such column.
     """
-    import pyarrow as pa
-
     keys = {column.name for column in order}
-    for name in [*(columns or []), *keys]:
+    for name in [*(columns or beginning.names), *keys]:
         beginning.place(name, _setting(name, keys, folders))
     for name in given.names if given is not None else []:
         beginning.place(name, "schema")
     _refuse_twice(columns)
-    schema = beginning.schema()
-    if output in DELIMITERS:
-        texts = [pa.field(each.name, pa.string()) for each in schema]
-        schema = pa.schema(
-            [each if each.name in keys else texts[place] for place, each in enumerate(schema)]
-        )
+    beginning.refuse_bytes()
+    schema = (
+        beginning.schema
+        if given is None
+        else schema_message(_with(given, read_schema(beginning.schema)))
+    )
     records = {"csv": {"delimiter": ord(beginning.delimiter), "header": list(beginning.header)}}
-    return _config(records, _with(given, schema), order, columns, output, dialect)
+    return _config(records, schema, order, columns, output, dialect)
 
 
 def json_columns(
@@ -84,7 +81,7 @@ def json_columns(
                 f"there is no column {name!r}; the columns are {', '.join(schema.names)}",
                 setting=_setting(name, keys, folders),
             )
-    return _config(JSON, schema, order, columns, output, dialect)
+    return _config(JSON, schema_message(schema), order, columns, output, dialect)
 
 
 def _setting(name: str, keys: Collection[str], folders: Sequence[str]) -> str:
@@ -103,7 +100,9 @@ def _refuse_twice(columns: Sequence[str] | None) -> None:
 def _json_schema(inputs: TableInput, given: pa.Schema | None, dialect: Dialect) -> pa.Schema:
     import pyarrow as pa
 
+    from tonnage.run.formats import compression
     from tonnage.run.formats.json import infer_fields
+    from tonnage.run.formats.lines import BEGINNING_BYTES
 
     raw = compression.beginning(inputs.first, inputs.sources, BEGINNING_BYTES)
     text = dialect.to_utf8(raw if len(raw) < BEGINNING_BYTES else raw[: raw.rfind(b"\n") + 1])
@@ -146,7 +145,7 @@ def _without_moments(schema: pa.Schema, but: Collection[str]) -> pa.Schema:
 
 def _config(
     records: str | dict[str, Any],
-    schema: pa.Schema,
+    schema: str,
     order: Sequence[ColumnOrder],
     columns: Sequence[str] | None,
     output: str,
@@ -156,7 +155,7 @@ def _config(
         "typed_text": {
             "input": {
                 "records": records,
-                "schema": schema_message(schema),
+                "schema": schema,
                 "columns": None if columns is None else list(columns),
                 "upper_half": dialect.upper_half(),
             },

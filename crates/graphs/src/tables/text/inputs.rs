@@ -13,6 +13,8 @@ use crate::tables::input::table_file::TableFile;
 
 /// Bytes of a file that are read at once to find its first line.
 const STEP_BYTES: usize = 64 << 10;
+/// What a file begins with that is compressed in a way that is not read.
+const XZ: &[u8] = b"\xfd7zXZ\0";
 /// What a file in UTF-8 may begin with.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -150,12 +152,22 @@ impl TextInputs {
 }
 
 impl TextInput {
-    fn open(file: &TableFile) -> Result<Self, JobError> {
+    /// Looks at the beginning of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or its compression is not.
+    pub fn open(file: &TableFile) -> Result<Self, JobError> {
         let beginning = file.open().and_then(|opened| {
             let bytes = opened.len().min(BEGINNING_BYTES as u64);
             opened.read(0..bytes)
         });
         let beginning = beginning.map_err(|why| file.read_error(&why))?;
+        if beginning.starts_with(XZ) {
+            return Err(usage_error(format!(
+                "input {} is compressed with xz; decompress it, or use one of gzip, zstd, bzip2",
+                file.name()
+            )));
+        }
         let (codec, input) = (Codec::of(&beginning), &file.input);
         if codec.is_some() && input.bytes < input.file_bytes {
             return Err(usage_error(format!(
@@ -174,7 +186,10 @@ impl TextInput {
     }
 
     /// The first `bytes` of its text.
-    fn beginning(&self, bytes: usize) -> Result<Vec<u8>, JobError> {
+    ///
+    /// # Errors
+    /// When it cannot be read or decompressed.
+    pub fn beginning(&self, bytes: usize) -> Result<Vec<u8>, JobError> {
         let unreadable = |why: io::Error| self.file.read_error(&why);
         let opened = self.file.open().map_err(unreadable)?;
         let step = |at: u64, bytes: usize| {

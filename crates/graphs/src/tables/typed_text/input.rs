@@ -57,15 +57,8 @@ impl TypedText {
                 kept.map_err(|why| setting_error("columns", why.to_string()))?
             }
         };
-        let charset = match &config.upper_half {
-            None => Charset::Utf8,
-            Some(characters) => {
-                let known = |each| Some(each).filter(|&each| each != char::REPLACEMENT_CHARACTER);
-                Charset::SingleByte(characters.chars().map(known).collect())
-            }
-        };
         let columns = RecordColumns {
-            charset,
+            charset: Charset::new(config.upper_half.as_deref()),
             records: config.records.clone(),
             file: Arc::new(file),
             kept: Arc::new(kept),
