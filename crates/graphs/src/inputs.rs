@@ -34,7 +34,7 @@ pub enum Split {
     /// A part of an object.
     Object {
         /// The bucket.
-        store: Settings,
+        store: Box<Settings>,
         /// Its name there.
         key: String,
         /// Its ETag when the input was listed; another ETag is an error.
@@ -44,6 +44,9 @@ pub enum Split {
         offset: u64,
         /// Its length, in whole records.
         bytes: u64,
+        /// That of the whole object, if this may be a part of it.
+        #[serde(default)]
+        object_bytes: Option<u64>,
     },
 }
 
@@ -224,10 +227,11 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
             etag,
             offset,
             bytes,
+            object_bytes,
         } => {
-            let known = stores.iter().position(|known| **known == *store);
+            let known = stores.iter().position(|known| **known == **store);
             let place = known.unwrap_or_else(|| {
-                stores.push(Arc::new(store.clone()));
+                stores.push(Arc::new((**store).clone()));
                 stores.len() - 1
             });
             let object = Object {
@@ -235,7 +239,11 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
                 key: key.clone(),
                 etag: etag.clone(),
             };
-            Ok(of_object(Arc::new(object), *offset, *bytes))
+            let part = of_object(Arc::new(object), *offset, *bytes);
+            Ok(Input {
+                file_bytes: object_bytes.unwrap_or(part.file_bytes),
+                ..part
+            })
         }
     };
     splits.iter().map(&mut look_at).collect()

@@ -94,7 +94,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let extents = inputs::extents(&inputs, record_bytes, plan.extent_bytes);
     let scratch = Scratch::in_files(&config.disk, &config.scratch, config.room_bytes)?;
-    let scratch = Arc::new(scratch);
+    let scratch = Arc::new(scratch.with_checksums());
     let mesh = connect(&config.mesh, handle)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let (target, lanes) = (Target::Scratch(Arc::clone(&scratch)), config.scratch.len());

@@ -147,7 +147,8 @@ impl JobOutput {
             Self::Files(_) => None,
             Self::Objects(folder) => {
                 let (names, requests) = (Arc::clone(names), folder.requests.clone());
-                let uploads = Uploads::growing(&folder.store, names, part_bytes, requests);
+                let seal = Seal::AllTogether;
+                let uploads = Uploads::growing(&folder.store, names, part_bytes, seal, requests);
                 Some(folder.completed_with(uploads))
             }
         }

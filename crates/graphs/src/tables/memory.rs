@@ -5,7 +5,7 @@
 //! reads; in addition entries, a row group that is being encoded, and blocks of output. Where all
 //! rows fit into what neither pass needs, their blocks stay there.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{JobError, setting_error};
 use crate::memory_plan::{INDEX_BYTES, PART_BYTES, SHORT_PART_BYTES, buffers_of_receive};
@@ -32,7 +32,8 @@ const INDEX_ROUNDS: usize = 12;
 const ENTRY_BYTES: usize = 16;
 
 /// Concurrent requests to a store; none if it is not used.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StoreRequests {
     /// For input.
     pub downloads: usize,

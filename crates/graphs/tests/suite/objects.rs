@@ -402,7 +402,7 @@ fn of_store(store: &Store, splits: &[serde_json::Value]) -> Vec<tonnage_graphs::
     let split = |value: &serde_json::Value| {
         let mut split = serde_json::from_value(value.clone()).expect("a split");
         if let tonnage_graphs::cluster::Split::Object { store: of, .. } = &mut split {
-            *of = store.settings(Vec::new());
+            **of = store.settings(Vec::new());
         }
         split
     };

@@ -51,7 +51,8 @@ struct State {
     upload: Option<Upload>, // while there is something to be given up
     parts: BTreeMap<usize, Part>,
     put_bytes: u64,
-    sealed: bool, // its completion was requested: the object may exist
+    end: Option<u64>, // its length, once its last block told it
+    sealed: bool,     // its completion was requested: the object may exist
 }
 
 impl Uploads {
@@ -68,17 +69,18 @@ impl Uploads {
         let lengths = objects.iter().map(|object| object.bytes).collect();
         let names = objects.into_iter().map(|object| object.path).collect();
         let names = Arc::new(FilePaths::new(names));
-        let mut uploads = Self::growing(store, names, part_bytes, requests);
-        (uploads.lengths, uploads.seal) = (lengths, seal);
+        let mut uploads = Self::growing(store, names, part_bytes, seal, requests);
+        uploads.lengths = lengths;
         uploads
     }
 
-    /// Objects whose lengths only their last blocks tell; they become visible all together.
+    /// Objects whose lengths only their last blocks tell.
     #[must_use]
     pub fn growing(
         store: &Settings,
         names: Arc<FilePaths>,
         part_bytes: usize,
+        seal: Seal,
         requests: ObjectAccess,
     ) -> Self {
         let longer = (part_bytes as f64 / TIMED_BYTES as f64).max(1.0);
@@ -90,10 +92,16 @@ impl Uploads {
             names,
             lengths: Vec::new(),
             part_bytes,
-            seal: Seal::AllTogether,
+            seal,
             requests,
             states: Mutex::default(),
         }
+    }
+
+    /// Bytes that were put of an object so far.
+    #[must_use]
+    pub fn put_bytes_of(&self, number: usize) -> u64 {
+        lock(&self.state(number)).put_bytes
     }
 
     /// Bytes that were put so far.
@@ -134,27 +142,35 @@ impl Uploads {
     ) -> Result<bool, ObjectError> {
         let (number, len) = (block.number, block.len as u64);
         let part_number = (block.offset / self.part_bytes as u64) as usize;
-        let whole = self.lengths.get(number).copied().unwrap_or(0);
-        if len == 0 && self.seal == Seal::AllTogether {
-            return Ok(false); // No part: an object without any is put when all are completed.
+        let shared = self.state(number);
+        let mut state = lock(&shared);
+        if block.is_last {
+            state.end = Some(block.offset + len);
         }
-        if len == whole && self.seal == Seal::EachWhenWhole {
+        let known = self.lengths.get(number).copied();
+        if known.or(state.end) == Some(len) && self.seal == Seal::EachWhenWhole {
+            drop(state);
             // One request instead of three.
             client.put(&self.key(number), payload(block), stopped)?;
+            lock(&shared).put_bytes = len;
             return Ok(true);
         }
-        let upload = self.begun(client, number, &stopped)?;
-        let (part, _) = client.put_part(&upload, part_number, payload(block), &stopped)?;
-        let state = self.state(number);
-        let mut state = lock(&state);
-        state.parts.insert(part_number, part);
-        state.put_bytes += len;
-        let last = state.put_bytes == whole && self.seal == Seal::EachWhenWhole;
+        // A block without bytes is no part; it only tells that its object has ended.
+        if len > 0 {
+            drop(state);
+            let upload = self.begun(client, number, &stopped)?;
+            let (part, _) = client.put_part(&upload, part_number, payload(block), &stopped)?;
+            state = lock(&shared);
+            state.parts.insert(part_number, part);
+            state.put_bytes += len;
+        }
+        let length = known.or(state.end);
+        let is_whole = length == Some(state.put_bytes) && self.seal == Seal::EachWhenWhole;
         drop(state);
-        if last {
+        if is_whole {
             self.complete_one(client, number, stopped)?;
         }
-        Ok(last)
+        Ok(is_whole)
     }
 
     /// The object's upload. The first part begins it; other workers wait for that request as for

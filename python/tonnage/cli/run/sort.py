@@ -82,8 +82,8 @@ def run_sort(
     zst, bz2). A minus before a column is descending order; nulls come last, or first with
     COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers.
 
-    With --cluster, the job runs on many nodes; if one is lost, the others redo its work. Tables are
-    read from and written to disks there, uncompressed and as a whole (no --limit).
+    With --cluster, the job runs on many nodes; if one is lost, the others redo its work. --limit
+    is for one machine.
 
     The output consists of files part-00000, part-00001, ... in key order, and a manifest,
     _tonnage.json. Records with equal keys may come out in any order, unless --stable. Inputs are
@@ -219,10 +219,10 @@ def _sort_table(
     refuse_unknown("--durability", [options.durability], DURABILITIES)
     options.refuse_without_cluster()
     read, written = locations(inputs), locations(output)
-    if options.cluster is not None:
-        return _sort_on_cluster(read, written, scratch, table.order(), memory, options, store)
     refuse_overlapping_inputs(read.urls)
     refuse_output_in_input(written.urls, read.urls)
+    if options.cluster is not None:
+        return _sort_on_cluster(read, written, scratch, table.order(), memory, options, store)
     refuse_job_directories(read.paths, written.paths, scratch)
     began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]

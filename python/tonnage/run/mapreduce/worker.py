@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import errno
 import itertools
-import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +45,6 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
 )
 from tonnage.run.mapreduce.spilled_blocks import SpilledBlocks
-from tonnage.run.storage.hive import input_paths
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
@@ -87,6 +85,7 @@ class MapReduceConfig(WorkerConfig):
 
 class MapReduceWorker(TwoPassWorker):
     PASS_ONE, PASS_TWO = messages.PASS_ONE, messages.PASS_TWO
+    READS_BELOW = True
     _config: MapReduceConfig
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
@@ -305,10 +304,6 @@ class MapReduceWorker(TwoPassWorker):
         for number in super()._whole_rounds():
             if self._round(number)[1].with_suffix(BLOCKS_SUFFIX).is_file():
                 yield number
-
-    def _input(self, path: str) -> Iterator[str]:
-        for each in super()._input(path):
-            yield from map(str, input_paths(Path(each))) if os.path.isdir(each) else [each]
 
     def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)

@@ -63,10 +63,10 @@ def find_input(given: Sequence[str], sources: Sources) -> list[PlacedFile]:
 
 def _places(given: str, sources: Sources) -> Iterator[_InputPlace]:
     """What a path, URL or glob names; a name that exists stands for itself."""
-    if not WILDCARDS.intersection(given) or (not is_url(given) and os.path.lexists(given)):
+    if not is_glob(given):
         yield _InputPlace(given, given, list(sources.find(given)))
         return
-    pattern, root = given.rstrip("/"), _without_wildcards(given)
+    pattern, root = given.rstrip("/"), input_root(given)
     if is_url(given):
         # As a pattern it also matches a key of just this name.
         files = [
@@ -78,8 +78,7 @@ def _places(given: str, sources: Sources) -> Iterator[_InputPlace]:
             yield _InputPlace(given, root, files)
             return
     else:
-        names = sorted(glob.glob(pattern, recursive=True))
-        names = [each for each in names if _matches(each.split("/"), pattern.split("/"))]
+        names = matching_paths(given)
         for name in names:
             yield _InputPlace(name, root, list(sources.find(name)))
         if names:
@@ -90,11 +89,25 @@ def _places(given: str, sources: Sources) -> Iterator[_InputPlace]:
     )
 
 
-def _without_wildcards(pattern: str) -> str:
-    """The folder before the first wildcard."""
-    parts = pattern.split("/")
+def is_glob(given: str) -> bool:
+    """Whether it is a pattern; a path that exists stands for itself."""
+    return bool(WILDCARDS.intersection(given)) and (is_url(given) or not os.path.lexists(given))
+
+
+def matching_paths(pattern: str) -> list[str]:
+    """The paths that match, in the order of names; no hidden ones."""
+    pattern = pattern.rstrip("/")
+    names = sorted(glob.glob(pattern, recursive=True))
+    return [each for each in names if _matches(each.split("/"), pattern.split("/"))]
+
+
+def input_root(given: str) -> str:
+    """The folder below which folders are columns: the input, or what is before a wildcard."""
+    parts = given.split("/")
+    if not is_glob(given):
+        return given
     first = next(place for place, part in enumerate(parts) if WILDCARDS.intersection(part))
-    return "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
+    return "/".join(parts[:first]) or ("/" if given.startswith("/") else ".")
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str], below: bool = False) -> bool:

@@ -49,7 +49,7 @@ def cut_splits(held: Mapping[FileId, tuple[str, ...]], record_bytes: int) -> lis
     nodes = {node for each in held.values() for node in each}
     length = stride(sum(each.bytes for each in held), len(nodes), record_bytes)
     return [
-        Split(each.path, offset, min(length, each.bytes - offset), nodes_of, each.etag)
+        Split(each.path, offset, min(length, each.bytes - offset), nodes_of, each.etag, each.bytes)
         for each, nodes_of in held.items()
         for offset in range(0, each.bytes, length)
     ]

@@ -34,6 +34,7 @@ from tonnage.cluster.failure_kinds import InputChanged, InputUnreadable
 from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import Handler
 from tonnage.run.storage.earlier_output import manifest_parts, refuse_unfinished
+from tonnage.run.storage.hive import input_paths
 from tonnage.run.storage.object_store import HIDDEN, is_url
 from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_spec import WorkerConfig
@@ -55,6 +56,8 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     SAMPLE: Step[Any, messages.SampleResult] = messages.SAMPLE
     PASS_ONE: Step[Any, Any]
     PASS_TWO: Step[Any, messages.WorkReport]
+    READS_BELOW = False
+    """Whether directories of the input are read at any depth."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
@@ -314,6 +317,9 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             return
         names = sorted(os.listdir(path))
         refuse_unfinished(path, names)
+        if self.READS_BELOW:
+            yield from map(str, input_paths(Path(path)))
+            return
         yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
 
     def _readable(self, path: str) -> FileId:

@@ -191,12 +191,16 @@ def test_types_of_all_nodes_are_joined_or_refused(disk: Path) -> None:
 def test_what_clusters_cannot_sort_is_refused_in_one_line(disk: Path) -> None:
     with pytest.raises(core.UsageError, match="a cluster does not do this"):
         job(disk, [str(disk)], TableOrder(by="k", limit=1))
-    with pytest.raises(core.UsageError, match="s3://b/x: a cluster sorts tables on nodes' disks"):
-        job(disk, ["s3://b/x"], TableOrder(by="k"))
-    (disk / "in").mkdir()
-    (disk / "in" / "f.txt").write_bytes(b"\x1f\x8b\x08" + bytes(20))
+    with pytest.raises(core.UsageError, match="a cluster reads whole folders of a store"):
+        job(disk, ["s3://b/x*"], TableOrder(by="k"))
+    (disk / "in" / "day=1").mkdir(parents=True)
+    (disk / "in" / "day=1" / "f.txt").write_bytes(b"x")
     want = job(disk, [str(disk / "in")], TableOrder(by="line"))
-    with pytest.raises(core.UsageError, match=r"f.txt is compressed \(gzip\), and a cluster"):
+    with pytest.raises(core.UsageError, match="its folder says what its column 'day' is"):
+        run_two_pass(SortMachines(*NODES), disk / "job", want)
+    (disk / "in" / "day=1" / "f.txt").write_bytes(b"\xfd7zXZ\x00" + bytes(20))
+    want = job(disk, [str(disk / "in" / "day=1")], TableOrder(by="line"))
+    with pytest.raises(core.UsageError, match=r"f.txt is compressed with xz"):
         run_two_pass(SortMachines(*NODES), disk / "job", want)
 
 

@@ -30,6 +30,8 @@ pub struct Config {
     pub connections: usize,
     /// Devices of scratch and output.
     pub devices: (usize, usize),
+    /// Concurrent requests of a node to object stores.
+    pub requests: StoreRequests,
 }
 
 /// Partitions.
@@ -70,7 +72,7 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
         workers: config.workers,
         devices: config.devices,
         depth: Disk::default().depth,
-        requests: StoreRequests::default(),
+        requests: config.requests,
         decoding_bytes: all.decoding_bytes,
         encoding_bytes: 0,
         split_span: all.split_span,

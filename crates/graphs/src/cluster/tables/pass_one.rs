@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::Deserialize;
 use tonnage_disk::Disk;
 use tonnage_net::Settings;
-use tonnage_object::RequestCounts;
 use tonnage_pipeline::{KeptPages, RunHandle};
 use tonnage_stages::boundaries::{Bound, KeyRanges};
 use tonnage_stages::scratch::Scratch;
@@ -14,6 +13,8 @@ use tonnage_stages::scratch::Scratch;
 use crate::cluster::exchange::{Exchange, connect};
 use crate::cluster::pass_one_result::{self, Outcome};
 use crate::error::{JobError, usage_error};
+use crate::inputs::{self, Input};
+use crate::objects::object_input::{access, default_requests};
 use crate::phases::{Watch, memory, workers};
 use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
@@ -54,6 +55,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Concurrent requests to an object store.
+    #[serde(default = "default_requests")]
+    pub requests: usize,
 }
 
 /// Runs a round's part.
@@ -71,10 +75,12 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             ranges.len()
         )));
     }
-    let splits = TableFile::find(&config.splits, &ObjectFiles::default())?;
+    let access = access(config.requests)?;
+    let splits = TableFile::find(&config.splits, &ObjectFiles::new(&access, handle))?;
     let table = format_config::open(&config.format, &splits, config.stable)?;
     let all = table.all(config.split_bytes, LONGEST_ROW)?;
     let (devices, endpoints) = (config.scratch.len(), config.mesh.endpoints.len());
+    let inputs: Vec<Input> = splits.into_iter().map(|split| split.input).collect();
     let spans = all.extents.iter().map(|extent| extent.span());
     let shape = TableShape {
         rows_bytes: config.room_bytes * endpoints as u64, // as if all got as much
@@ -83,7 +89,14 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         workers: workers(),
         devices: (devices, devices),
         depth: config.disk.depth,
-        requests: StoreRequests::default(),
+        requests: StoreRequests {
+            downloads: if inputs::has_objects(&inputs) {
+                access.requests
+            } else {
+                0
+            },
+            uploads: 0,
+        },
         decoding_bytes: all.rows.memory_bytes(),
         encoding_bytes: 0,
         split_span: spans.max().unwrap_or(0),
@@ -98,6 +111,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let mesh = connect(&config.mesh, handle)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let mut passes = TablePasses::new(watch, &config.disk, table.as_ref(), false, memory);
+    passes.access = access;
     let count = all.count;
     let mut pass = passes.pass_one(&plan, all, ranges, &scratch, 0);
     let blocks = (plan.block_bytes, plan.spare_blocks);
@@ -120,7 +134,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         received: saved.received,
         partitions: saved.partitions,
         meeting_seconds,
-        requests: RequestCounts::default(),
+        requests: passes.access.counted(),
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })

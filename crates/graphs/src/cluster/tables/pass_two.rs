@@ -2,24 +2,27 @@
 //!
 //! A partition becomes `part-00012.parquet`, or, if it is several files, `part-00012-00000.parquet`
 //! and so on: the order of names is the order of keys. A file gets its name when it is durable, and
-//! is then added to a log with its rows, and with how many files and bytes of rows the partition has.
+//! is then added to a log; an object when its upload is completed: with its rows, and with how many files and bytes of rows the partition has.
 
+use std::cell::OnceCell;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tonnage_disk::Disk;
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::{Failure, KeptPages, RunHandle};
+use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::totals::Total;
 
 use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
-use crate::cluster::pass_two::{PartitionTask, Round};
+use crate::cluster::pass_two::{Output, PartitionTask, Round};
 use crate::error::JobError;
+use crate::objects::object_input::{access, default_requests};
 use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format_config::{self, FormatConfig};
@@ -42,8 +45,8 @@ pub struct Config {
     pub stable: bool,
     /// Whether of rows with equal keys only the first is kept.
     pub unique: bool,
-    /// Directories for the output, one per device.
-    pub output: Vec<PathBuf>,
+    /// Where the output goes.
+    pub output: Output,
     /// Bytes of rows that a file has, at most about.
     pub file_bytes: u64,
     /// Directories for partitions that are larger than memory, one per device.
@@ -59,6 +62,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Concurrent requests to an object store.
+    #[serde(default = "default_requests")]
+    pub requests: usize,
 }
 
 /// The results of a node.
@@ -100,15 +106,23 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let spilled: Vec<SpilledPartition> = config.partitions.iter().map(spilled_partition).collect();
     let spans = spilled.iter().map(SpilledPartition::span);
+    let access = access(config.requests)?;
+    let (lanes, uploads) = match &config.output {
+        Output::Directories(directories) => (directories.len(), 0),
+        Output::Objects { .. } => (access.requests, access.requests),
+    };
     let table = format_config::open(&config.format, &[], config.stable)?;
     let plan = TablePlan::new(&TableShape {
         rows_bytes: spans.clone().sum::<usize>() as u64,
         row_bytes: config.row_bytes,
         memory_bytes: config.memory_bytes,
         workers: workers(),
-        devices: (devices, config.output.len()),
+        devices: (devices, lanes),
         depth: config.disk.depth,
-        requests: StoreRequests::default(),
+        requests: StoreRequests {
+            downloads: 0,
+            uploads,
+        },
         decoding_bytes: 0,
         encoding_bytes: table.encoding(0).memory_bytes(),
         split_span: 0,
@@ -121,6 +135,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let memory = memory(plan.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
+    passes.access = access.clone();
     // An unlinked file, which costs nothing unless a partition is too large.
     let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
     let partition = |(spilled, wanted): (SpilledPartition, &PartitionTask)| {
@@ -134,25 +149,45 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let partitions = spilled.into_iter().zip(&config.partitions);
     let partitions = partitions.map(partition).collect();
     let partitions = passes.divide(&plan, &again, partitions)?;
-    let (outputs, suffix) = (&config.output, table.suffix());
-    let mut paths = Arc::default();
+    let (suffix, part_bytes) = (table.suffix(), plan.output_block_bytes);
+    let (mut paths, uploads) = (Arc::default(), OnceCell::new());
     let done = passes.pass_two(
         &plan,
         partitions,
         table.encoding(plan.group_bytes),
         &FileWriting {
-            lanes: outputs.len(),
+            lanes,
             file_bytes: config.file_bytes,
-            uploads: &|_| None,
+            uploads: &|names| {
+                let Output::Objects { store, .. } = &config.output else {
+                    return None;
+                };
+                let (seal, access) = (Seal::EachWhenWhole, access.clone());
+                let made = Uploads::growing(store, Arc::clone(names), part_bytes, seal, access);
+                Some(Arc::clone(uploads.get_or_init(|| Arc::new(made))))
+            },
             folders: None,
         },
         |(number, file)| {
-            let name = format!("{}{suffix}.{UNFINISHED}", name(file));
-            outputs[number % outputs.len()].join(name)
+            let name = format!("{}{suffix}", name(file));
+            match &config.output {
+                Output::Directories(directories) => {
+                    directories[number % directories.len()].join(format!("{name}.{UNFINISHED}"))
+                }
+                Output::Objects { prefix, .. } => Path::new(prefix).join(name),
+            }
         },
         |totals| {
-            paths = Arc::clone(&totals.paths);
-            OnFinished::call(move |file| add(&log, &totals, file))
+            let Output::Objects { store, .. } = &config.output else {
+                paths = Arc::clone(&totals.paths);
+                return OnFinished::call(move |file| add(&log, &totals, file));
+            };
+            let (store, uploads) = (store.clone(), uploads.get().cloned());
+            OnFinished::call(move |file| {
+                let url = store.name(&totals.paths[file].to_string_lossy());
+                let bytes = uploads.as_ref().map_or(0, |all| all.put_bytes_of(file));
+                log.note(url.as_ref(), about(&totals, file, bytes))
+            })
         },
     );
     for path in paths.iter() {
@@ -163,7 +198,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         repartitioned_bytes: passes.repartitioned_bytes,
         sent: [],
         received: [],
-        requests: RequestCounts::default(),
+        requests: passes.access.counted(),
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })
@@ -178,18 +213,21 @@ fn name(file: &PartitionFile) -> String {
 
 /// Gives a finished file its name, and logs it.
 fn add(log: &FinishedLog, totals: &FileTotals, number: usize) -> Result<(), Failure> {
-    let (path, file) = (&totals.paths[number], &totals.files[number]);
-    let about = fs::metadata(path);
-    let about = about.map_err(|why| Failure::at(path, 0, format!("cannot stat: {why}")))?;
+    let path = &totals.paths[number];
+    let found = fs::metadata(path);
+    let found = found.map_err(|why| Failure::at(path, 0, format!("cannot stat: {why}")))?;
+    log.add(path, about(totals, number, found.len()))
+}
+
+/// What the log has of a file of so many bytes.
+fn about(totals: &FileTotals, number: usize, bytes: u64) -> Value {
+    let file = &totals.files[number];
     let (rows, left_out) = (totals.rows.of(number), totals.left_out.of(number));
-    log.add(
-        path,
-        json!({
-            "bytes": about.len(),
-            "records": rows.records - left_out.records,
-            "checksum": format!("{:x}", rows.checksum),
-            "files": file.files,
-            "taken": file.partition_bytes,
-        }),
-    )
+    json!({
+        "bytes": bytes,
+        "records": rows.records - left_out.records,
+        "checksum": format!("{:x}", rows.checksum),
+        "files": file.files,
+        "taken": file.partition_bytes,
+    })
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
+use tonnage_object::RequestCounts;
 use tonnage_pipeline::RunHandle;
 
 use super::key_sample::KeySample;
 use crate::error::JobError;
+use crate::objects::object_input::{access, default_requests};
 use crate::phases::{Phase, Watch, memory};
 use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
@@ -37,6 +39,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Concurrent requests to an object store.
+    #[serde(default = "default_requests")]
+    pub requests: usize,
 }
 
 /// What was sampled.
@@ -44,6 +49,8 @@ pub struct Config {
 pub struct Outcome {
     /// Number of keys.
     pub keys: usize,
+    /// Requests to object stores.
+    pub requests: RequestCounts,
     /// The run.
     pub phases: Vec<Phase>,
 }
@@ -54,11 +61,13 @@ pub struct Outcome {
 /// What is refused, what fails, or the cancellation.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
-    let splits = TableFile::find(&config.splits, &ObjectFiles::default())?;
+    let access = access(config.requests)?;
+    let splits = TableFile::find(&config.splits, &ObjectFiles::new(&access, handle))?;
     let table = format_config::open(&config.format, &splits, config.stable)?;
     let memory = memory(config.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
+    passes.access = access;
     let found = passes.sample(config.chunks)?;
     let all = table.all(config.split_bytes, LONGEST_ROW)?;
     let spans = all.extents.iter().map(|extent| extent.span());
@@ -73,6 +82,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     sample.write(&config.sample)?;
     Ok(Outcome {
         keys: sample.keys.len(),
+        requests: passes.access.counted(),
         phases: passes.phases,
     })
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
+use tonnage_formats::FormatError;
 use tonnage_formats::types::{read_schema, write_schema};
+use tonnage_object::RequestCounts;
 use tonnage_pipeline::RunHandle;
 
 use crate::error::{JobError, usage_error};
+use crate::objects::object_input::{access, default_requests};
 use crate::tables::columns::column_file::{ColumnFile, ColumnFormat};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
@@ -22,13 +25,18 @@ pub struct Config {
     pub files: Vec<TableFileConfig>,
     /// Their format.
     pub input: ColumnFormat,
+    /// Concurrent requests to an object store.
+    #[serde(default = "default_requests")]
+    pub requests: usize,
 }
 
 /// What files have.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// The first file with each schema.
+    /// The first file with each schema and folders.
     pub schemas: Vec<NamedSchema>,
+    /// Requests to object stores.
+    pub requests: RequestCounts,
 }
 
 /// A schema that files have.
@@ -39,6 +47,8 @@ pub struct NamedSchema {
     pub file: String,
     /// A schema's IPC message in Base64.
     pub schema: String,
+    /// Columns by the file's folders.
+    pub folders: FolderColumns,
 }
 
 /// What nodes have told.
@@ -55,6 +65,8 @@ pub struct CommonConfig {
     pub memory_bytes: usize,
     /// The most threads of a node.
     pub workers: usize,
+    /// Concurrent requests of a node to an object store, if the input is there; else none.
+    pub downloads: usize,
 }
 
 /// How all nodes read files.
@@ -70,23 +82,37 @@ pub struct CommonOutcome {
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
-    let mut found: Vec<(String, SchemaRef)> = Vec::new();
-    for file in TableFile::find(&config.files, &ObjectFiles::default())? {
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let access = access(config.requests)?;
+    let files = TableFile::find(&config.files, &ObjectFiles::new(&access, handle))?;
+    let schemas = TableFile::map(&files, |file| {
         let opened = file.open().map_err(|why| file.read_error(&why))?;
-        let opened = ColumnFile::open(config.input, opened);
-        let opened = opened.map_err(|why| usage_error(format!("input {}: {why}", file.name())))?;
-        if found.iter().all(|(_, known)| known != opened.schema()) {
-            found.push((file.name(), Arc::clone(opened.schema())));
+        match ColumnFile::open(config.input, opened) {
+            Ok(opened) => Ok(Arc::clone(opened.schema())),
+            Err(FormatError::Io(why)) => Err(file.read_error(&why)),
+            Err(why) => Err(usage_error(format!("input {}: {why}", file.name()))),
+        }
+    })?;
+    let mut found: Vec<(&TableFile, SchemaRef)> = Vec::new();
+    for (file, schema) in files.iter().zip(schemas) {
+        let is_same =
+            |known: &(&TableFile, SchemaRef)| known.1 == schema && known.0.folders == file.folders;
+        if !found.iter().any(is_same) {
+            found.push((file, schema));
         }
     }
     let named = found.into_iter().map(|(file, schema)| {
         let schema = write_schema(&schema);
-        let schema = schema.map_err(|why| usage_error(format!("input {file}: {why}")))?;
-        Ok(NamedSchema { file, schema })
+        let schema = schema.map_err(|why| usage_error(format!("input {}: {why}", file.name())))?;
+        Ok(NamedSchema {
+            file: file.name(),
+            schema,
+            folders: file.folders.clone(),
+        })
     });
     Ok(Outcome {
         schemas: named.collect::<Result<_, JobError>>()?,
+        requests: access.counted(),
     })
 }
 
@@ -95,7 +121,7 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
 /// # Errors
 /// When types have no type in common, or a column is missing.
 pub fn run_common(config: &CommonConfig, _handle: &RunHandle) -> Result<CommonOutcome, JobError> {
-    let (split_bytes, _) = memory::splits(config.memory_bytes, config.workers, 0);
+    let (split_bytes, _) = memory::splits(config.memory_bytes, config.workers, config.downloads);
     let read = |named: &NamedSchema| read_schema(&named.schema).map(Arc::new);
     let schemas = config
         .schemas
@@ -103,15 +129,14 @@ pub fn run_common(config: &CommonConfig, _handle: &RunHandle) -> Result<CommonOu
         .map(read)
         .collect::<Result<Vec<_>, _>>();
     let schemas = schemas.map_err(|why| JobError::failure(why.to_string()))?;
-    let folders = FolderColumns::new();
     let files: Vec<FileSchema<'_>> = config
         .schemas
         .iter()
         .zip(&schemas)
-        .map(|(NamedSchema { file, .. }, schema)| FileSchema {
+        .map(|(NamedSchema { file, folders, .. }, schema)| FileSchema {
             name: file,
             schema,
-            folders: &folders,
+            folders,
         })
         .collect();
     let schema = match files.is_empty() {

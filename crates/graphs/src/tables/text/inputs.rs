@@ -168,13 +168,7 @@ impl TextInput {
                 file.name()
             )));
         }
-        let (codec, input) = (Codec::of(&beginning), &file.input);
-        if codec.is_some() && input.bytes < input.file_bytes {
-            return Err(usage_error(format!(
-                "input {}: a compressed file cannot be divided",
-                input.file.name().display()
-            )));
-        }
+        let codec = Codec::of(&beginning);
         let compression = codec.map(|codec| Compression {
             codec,
             window_bytes: codec.window_bytes(&beginning),

@@ -15,11 +15,13 @@ from tonnage.base import core
 from tonnage.base.records.base import decode
 from tonnage.cluster.failure_kinds import DeterministicError
 from tonnage.cluster.step_worker import Handler
-from tonnage.run.formats.compression import codec_of
 from tonnage.run.sort.cluster import table_messages as messages
-from tonnage.run.sort.table_input import find_tables
+from tonnage.run.sort.table_input import TableInput
 from tonnage.run.sort.tables import TableOrder, format_config
-from tonnage.run.storage.sources import InputFile, Sources
+from tonnage.run.storage.hive import folder_values
+from tonnage.run.storage.input_places import PlacedFile, is_glob, matching_paths
+from tonnage.run.storage.object_store import is_url, sum_requests
+from tonnage.run.storage.sources import InputFile, Sources, containing_input
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.messages import (
     FinishedFile,
@@ -40,6 +42,8 @@ DATA_STAGES = ("sample_rows", "partition_rows", "sort_rows")
 @dataclass(frozen=True, kw_only=True)
 class TableWorkerConfig(WorkerConfig):
     order: TableOrder
+    roots: tuple[str, ...]
+    """Places below which folders are columns."""
 
     def steps(self) -> TableWorker:
         return TableWorker(self)
@@ -48,6 +52,7 @@ class TableWorkerConfig(WorkerConfig):
 class TableWorker(TwoPassWorker):
     SAMPLE = messages.SAMPLE_KEYS
     PASS_ONE, PASS_TWO = messages.PASS_ONE, messages.PASS_TWO
+    READS_BELOW = True
     _config: TableWorkerConfig
 
     def handlers(self) -> Sequence[Handler[Any, Any]]:
@@ -59,29 +64,33 @@ class TableWorker(TwoPassWorker):
 
     def look_at_format(self, request: Sample, on_progress: OnProgress) -> SampleResult:
         """The format of the first file, and what is compared as what, as JSON."""
-        tables = find_tables([request.splits[0].path], self._config.object_store)
-        found = format_config(tables, self._config.order)
-        return _as_json(found)
+        tables = self._tables(request.splits)
+        with self._unchanged(request.splits):
+            return _as_json(format_config(tables, self._config.order), *tables.requests)
 
     def look_at_columns(
         self, request: messages.LookAtColumns, on_progress: OnProgress
     ) -> SampleResult:
         """The schemas of its share of the files, as JSON; `UsageError` if one cannot be read."""
         self._refuse_changed(request.files)
+        tables = self._tables(request.splits)
         if "columns" not in request.format:
-            tables = find_tables([each.path for each in request.files], self._config.object_store)
-            for placed in tables.files:
-                _refuse_compressed(placed.file, tables.sources)
-            return _as_json([])
-        whole = [{"path": each.path, "offset": 0, "bytes": each.bytes} for each in request.files]
+            tables.refuse_folders("text")
+            return _as_json([], *tables.requests)
         config = {
-            "files": [{"file": each} for each in whole],
+            "files": tables.to_json(),
             "input": request.format["columns"]["input"],
+            "requests": self._config.object_store.concurrency,
         }
-        schemas = core.run("fleet_table_schema", config, on_progress)["schemas"]
-        return _as_json(
-            [each | {"file": f"{each['file']} on {self._config.node}"} for each in schemas]
-        )
+        with self._unchanged(request.splits):
+            found = core.run("fleet_table_schema", config, on_progress)
+        schemas = [
+            each
+            if is_url(each["file"])
+            else each | {"file": f"{each['file']} on {self._config.node}"}
+            for each in found["schemas"]
+        ]
+        return _as_json(schemas, found["requests"])
 
     def sample(self, request: messages.SampleKeys, on_progress: OnProgress) -> SampleResult:
         sample = self._rooms[0] / "keys"
@@ -94,13 +103,12 @@ class TableWorker(TwoPassWorker):
             "stable": self._config.order.stable,
             "unique": self._config.order.unique,
             "split_bytes": request.split_bytes,
-            "memory_bytes": self._config.memory_bytes,
         }
-        with _data_errors():
-            core.run("fleet_table_sample", config, on_progress)
+        with self._unchanged(request.splits), _data_errors():
+            done = core.run("fleet_table_sample", config | self._common, on_progress)
         content = sample.read_bytes()
         sample.unlink()
-        return SampleResult(content, {})
+        return SampleResult(content, done["requests"])
 
     def _gather(
         self,
@@ -118,10 +126,9 @@ class TableWorker(TwoPassWorker):
             "room_bytes": request.room_bytes,
             "block_bytes": request.block_bytes,
             "row_bytes": request.row_bytes,
-            "memory_bytes": self._config.memory_bytes,
         }
         with _data_errors():
-            done = core.run("fleet_table_pass_one", config, on_progress)
+            done = core.run("fleet_table_pass_one", config | self._common, on_progress)
         rows = done["read"]
         split_bytes = sum(each.bytes for each in request.splits)
         read = Sum.of(Total(rows["records"], split_bytes, rows["checksum"]))
@@ -143,17 +150,16 @@ class TableWorker(TwoPassWorker):
             "format": request.format,
             "stable": self._config.order.stable,
             "unique": self._config.order.unique,
-            "output": list(self._config.output),
+            "output": self._output,
             "file_bytes": self._config.order.file_bytes,
             "scratch": [str(room) for room in self._rooms],
             "finished": str(self._list),
             "block_bytes": request.block_bytes,
             "row_bytes": request.row_bytes,
-            "memory_bytes": self._config.memory_bytes,
         }
         in_rows = self._in_bytes_of_rows(on_progress)
         with _data_errors():
-            return WorkReport.of(core.run("fleet_table_pass_two", config, in_rows))
+            return WorkReport.of(core.run("fleet_table_pass_two", config | self._common, in_rows))
 
     def _in_bytes_of_rows(self, on_progress: OnProgress) -> OnProgress:
         """Progress in bytes of rows, which the driver compares with what came, and not of files."""
@@ -180,25 +186,43 @@ class TableWorker(TwoPassWorker):
     def _refuse_input(self, file: FileId) -> None:
         """Nothing to refuse before the format is known."""
 
+    def _input(self, path: str) -> Iterator[str]:
+        for each in matching_paths(path) if is_glob(path) else [path]:
+            yield from super()._input(each)
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        config = self._config
+        return {
+            "memory_bytes": config.memory_bytes,
+            "requests": config.object_store.concurrency,
+        }
+
+    def _folders(self, path: str) -> dict[str, str | None]:
+        root = self._config.roots[containing_input(self._config.roots, path)]
+        return folder_values(root, path)
+
+    def _tables(self, splits: Sequence[SplitToRead]) -> TableInput:
+        """The whole files of splits."""
+        files = {each.path: InputFile(each.path, each.file_bytes, each.etag) for each in splits}
+        placed = [PlacedFile(file, self._folders(path)) for path, file in files.items()]
+        store = self._config.object_store
+        return TableInput(placed, Sources(store, core.workers()), store)
+
     def _splits(
         self, splits: Sequence[SplitToRead], numbers: Sequence[int] = ()
     ) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = [{"file": self._split_config(each)} for each in splits]
+        found: list[dict[str, Any]] = [
+            {"file": self._split_config(each), "folders": list(self._folders(each.path).items())}
+            for each in splits
+        ]
         for split, number in zip(found, numbers, strict=False):
             split["number"] = number
         return found
 
 
-def _as_json(found: Any) -> SampleResult:
-    return SampleResult(json.dumps(found).encode(), {})
-
-
-def _refuse_compressed(file: InputFile, sources: Sources) -> None:
-    if codec := codec_of(file, sources):
-        raise core.UsageError(
-            f"input {file.name} is compressed ({codec}), and a cluster divides text by its bytes; "
-            "decompress it, or sort it on one machine"
-        )
+def _as_json(found: Any, *requests: dict[str, Any]) -> SampleResult:
+    return SampleResult(json.dumps(found).encode(), sum_requests(requests))
 
 
 @contextmanager

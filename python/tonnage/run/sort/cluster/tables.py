@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import fields as fields_of
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,22 @@ from tonnage.base import core
 from tonnage.run.sort.cluster import table_messages as messages
 from tonnage.run.sort.cluster.table_worker import TableWorkerConfig
 from tonnage.run.sort.tables import AUTO, FORMATS, TableOrder
-from tonnage.run.storage.object_store import is_url
+from tonnage.run.storage.input_places import input_root, is_glob
+from tonnage.run.storage.object_store import is_url, usual_requests
+from tonnage.run.storage.sources import containing_input
+from tonnage.run.storage.suffixes import without_suffix
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.job_dir.schemas import Bound
-from tonnage.run.two_pass.job_spec import Event, Plan, Sampler, TwoPassJob
+from tonnage.run.two_pass.job_spec import (
+    NODE_PLACEHOLDER,
+    Event,
+    Plan,
+    Sampler,
+    TwoPassJob,
+)
 from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo
+from tonnage.run.two_pass.output.names import is_part
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId, cut_splits
 
@@ -65,15 +76,26 @@ class TableSortJob(TwoPassJob):
         return asdict(self.order)
 
     def worker_config(self, job: str, node: str) -> TableWorkerConfig:
-        return TableWorkerConfig(**self.worker_fields(job, node), order=self.order)
+        return TableWorkerConfig(
+            **self.worker_fields(job, node), order=self.order, roots=self._roots(node)
+        )
 
     def splits(self, holders: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
-        """Cut files at any byte; those whose records may have newlines in quotes stay whole."""
-        if not self._may_have_quotes([each.path for each in holders]):
-            return cut_splits(holders, 1)
-        return [
-            Split(each.path, 0, each.bytes, nodes, each.etag)
+        """Cut files at any byte, but for those of which one node has to read all.
+
+        These are compressed ones, and those whose records may have newlines in quotes. Where a
+        name does not tell that a file is compressed, it belongs to the split where it begins.
+        """
+        has_quotes = self._may_have_quotes([each.path for each in holders])
+        whole = {
+            each: nodes
             for each, nodes in holders.items()
+            if has_quotes or _is_compressed(Path(each.path))
+        }
+        cut = cut_splits({each: holders[each] for each in holders if each not in whole}, 1)
+        return cut + [
+            Split(each.path, 0, each.bytes, nodes, each.etag, each.bytes)
+            for each, nodes in whole.items()
             if each.bytes
         ]
 
@@ -129,6 +151,7 @@ class TableSortJob(TwoPassJob):
             "declared": columns.get("schema"),
             "memory_bytes": self.memory_bytes,
             "workers": threads,
+            "downloads": self._requests(threads)["downloads"],
         }
         reading = core.run("fleet_table_reading", config)
         if columns:
@@ -151,6 +174,7 @@ class TableSortJob(TwoPassJob):
                 "endpoints": nodes,
                 "connections": self.connections or sizing.usual_connections(nodes, threads),
                 "devices": [len(self.scratch), len(self.output)],
+                "requests": self._requests(threads),
             }
             ranges: dict[str, Any] = core.run("fleet_table_boundaries", config)
         return ranges
@@ -238,6 +262,18 @@ class TableSortJob(TwoPassJob):
             "written_bytes": schedule.written.bytes,
         }
 
+    def _roots(self, node: str) -> tuple[str, ...]:
+        roots = (input_root(each) for each in self.inputs)
+        return tuple(each.replace(NODE_PLACEHOLDER, node) for each in roots)
+
+    def _requests(self, threads: int) -> dict[str, int]:
+        """Concurrent requests of a node to stores, where input or output are there."""
+        requests = self.object_store.requests or usual_requests(threads)
+        return {
+            "downloads": requests if self.input_urls else 0,
+            "uploads": requests if self.output_url else 0,
+        }
+
     def _may_have_quotes(self, paths: Sequence[str]) -> bool:
         """Whether a newline may be within a record, which only all bytes before it tell."""
         if self.order.format != AUTO:
@@ -248,17 +284,29 @@ class TableSortJob(TwoPassJob):
     def _file_numbers(self, splits: Sequence[Split]) -> list[int]:
         """The number of each split's file in the order of the input: as on one machine.
 
-        Files that were named come first, as they were given, then those of directories by name.
+        Inputs come as they were given, files of directories by name; those of one output, which
+        was written to several directories, are one sequence.
         """
+        of_output = all(is_part(os.path.basename(split.path)) for split in splits)
 
-        def place(split: Split) -> tuple[int, str, str, tuple[str, ...]]:
-            paths = self.paths_on(split.holders[0], self.inputs)
-            named = paths.index(split.path) if split.path in paths else len(paths)
-            return named, os.path.basename(split.path), split.path, split.holders
+        def place(split: Split) -> tuple[int, list[str], tuple[str, ...]]:
+            if of_output:
+                return 0, [os.path.basename(split.path), split.path], split.holders
+            roots = self._roots(split.holders[0])
+            parts = [split.path] if is_url(split.path) else split.path.split("/")
+            return containing_input(roots, split.path), parts, split.holders
 
         places = [place(split) for split in splits]
-        numbers = {each: number for number, each in enumerate(sorted({*places}))}
-        return [numbers[each] for each in places]
+        order = sorted(range(len(splits)), key=places.__getitem__)
+        numbers, number = [0] * len(splits), 0
+        for before, this in pairwise(order):
+            number += places[before] != places[this]
+            numbers[this] = number
+        return numbers
+
+
+def _is_compressed(path: Path) -> bool:
+    return without_suffix(path) != path
 
 
 _NO_TABLE: dict[str, Any] = {
@@ -283,10 +331,8 @@ def table_sort_job(order: TableOrder, **fields: Any) -> TableSortJob:
                 "a cluster does not do this; sort on one machine, or leave it out",
                 setting=each.name,
             )
-    for setting in ("inputs", "output"):
-        if url := next(filter(is_url, fields[setting]), None):
-            raise core.UsageError(
-                f"{url}: a cluster sorts tables on nodes' disks; use paths",
-                setting="output" if setting == "output" else None,
-            )
+    if url := next((each for each in fields["inputs"] if is_url(each) and is_glob(each)), None):
+        raise core.UsageError(
+            f"input {url}: a cluster reads whole folders of a store; specify the folder"
+        )
     return TableSortJob(order=order, **fields)

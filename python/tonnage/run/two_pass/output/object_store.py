@@ -140,7 +140,8 @@ class ObjectStoreSteps(WorkerSteps):
             return {"path": split.path} | span
         bucket, key = split_url(split.path)
         store = self._config.object_store.store(bucket)
-        return {"store": store, "key": key, "etag": split.etag} | span
+        about = {"store": store, "key": key, "etag": split.etag}
+        return about | span | {"object_bytes": split.file_bytes or None}
 
     @property
     def _output(self) -> list[str] | dict[str, Any]:

@@ -1,0 +1,159 @@
+"""What a cluster reads as tables: folders of columns, compressed text, globs, objects."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from support.cluster.sorters import SortMachines, Trouble, directories
+from support.stores.s3 import BUCKET, Bucket
+from tonnage.run.sort.cluster.tables import TableSortJob, table_sort_job
+from tonnage.run.sort.tables import TableOrder
+from tonnage.run.storage.object_store import ObjectStoreOptions
+from tonnage.run.two_pass.driver import run_two_pass
+
+MEMORY = 32 << 20
+NODES = ("a", "b", "c")
+YEARS = (2020, 2021, 2022)
+ROWS = 20_000
+
+
+def job(room: Path, inputs: list[str], order: TableOrder, **more: Any) -> TableSortJob:
+    usual: dict[str, Any] = {
+        "output": directories(room, "out"),
+        "scratch": directories(room, "scratch"),
+        "memory_bytes": MEMORY,
+        "connections": 1,
+        "patience_seconds": 5.0,
+        "command": ["test"],
+    }
+    return table_sort_job(order, inputs=inputs, **usual | more)
+
+
+def parts(room: Path) -> list[Path]:
+    found = [path for node in NODES for path in (room / node / "out").glob("part-*")]
+    return sorted(found, key=lambda path: path.name)
+
+
+def table(seed: int) -> pa.Table:
+    draw = random.Random(seed)
+    return pa.table(
+        {
+            "k": pa.array([draw.randrange(10**6) for _ in range(ROWS)], pa.int32()),
+            "text": [f"{draw.random()}" for _ in range(ROWS)],
+        }
+    )
+
+
+def encoded(rows: pa.Table, suffix: str) -> bytes:
+    sink = io.BytesIO()
+    if suffix == ".parquet":
+        pq.write_table(rows, sink, row_group_size=4_000)
+    else:
+        feather.write_feather(rows, sink, compression="lz4", chunksize=3_000)
+    return sink.getvalue()
+
+
+def expected() -> pa.Table:
+    """The tables with the columns of their folders, the newest year first."""
+    years = [
+        table(year).append_column("year", pa.array([year] * ROWS, pa.int64())) for year in YEARS
+    ]
+    order = [("year", "descending"), ("k", "ascending"), ("text", "ascending")]
+    return pa.concat_tables(years).sort_by(order)
+
+
+@pytest.mark.parametrize("pattern", ["in", "in/year=*", "in/**/*.parquet"])
+def test_folders_are_columns_and_their_files_are_read_at_any_depth(
+    disk: Path, pattern: str
+) -> None:
+    for year in YEARS:
+        folder = disk / "in" / f"year={year}" / "deep"
+        folder.mkdir(parents=True)
+        pq.write_table(table(year), folder / "a.parquet", row_group_size=4_000)
+    order = TableOrder(by="-year,k,text")
+    record = run_two_pass(
+        SortMachines(*NODES), disk / "job", job(disk, [f"{disk}/{pattern}"], order)
+    )
+    assert all(node.read_bytes for node in record.nodes)
+    assert pa.concat_tables(map(pq.read_table, parts(disk))).equals(expected())
+
+
+@pytest.mark.parametrize("name", ["f{}.txt.bz2", "f{}.txt"])
+def test_compressed_text_is_known_by_its_content(disk: Path, name: str) -> None:
+    draw = random.Random(1)
+    lines = [b"%x" % draw.getrandbits(800) for _ in range(40_000)]
+    (disk / "in").mkdir()
+    codec = bz2 if name.endswith("bz2") else gzip
+    for number in range(4):
+        text = b"".join(line + b"\n" for line in lines[number::4])
+        (disk / "in" / name.format(number)).write_bytes(codec.compress(text))
+    (disk / "in" / "plain.txt").write_bytes(b"\n".join(lines[:100]))
+    want = job(disk, [f"{disk}/in"], TableOrder(by="line", stable=True))
+    record = run_two_pass(SortMachines(*NODES), disk / "job", want)
+    assert record.records == len(lines) + 100
+    found = b"".join(path.read_bytes() for path in parts(disk))
+    assert found == b"".join(line + b"\n" for line in sorted(lines + lines[:100]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [None, "pass_one", "pass_two"])
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_tables_go_from_objects_to_objects(
+    disk: Path, s3: Bucket, suffix: str, trouble: str | None
+) -> None:
+    for year in YEARS:
+        s3.put(f"in/year={year}/a{suffix}", encoded(table(year), suffix))
+    fault = [] if trouble is None else [Trouble(trouble, "dies in the middle", wipes=True)]
+    order = TableOrder(by="-year,k,text", file_bytes=100_000, output_format="parquet")
+    want = job(
+        disk,
+        [f"s3://{BUCKET}/in/"],
+        order,
+        output=[f"s3://{BUCKET}/out/"],
+        object_store=ObjectStoreOptions(endpoint=s3.endpoint, requests=4),
+    )
+    record = run_two_pass(SortMachines(*NODES, troubles={"b": fault}), disk / "job", want)
+    assert all(each.happened for each in fault)
+    content = s3.content("out")
+    manifest = json.loads(content.pop("_tonnage.json"))
+    assert sorted(content) == manifest["parts"] and s3.uploads() == []
+    found = [pq.read_table(io.BytesIO(content[name])) for name in manifest["parts"]]
+    assert pa.concat_tables(found).equals(expected())
+    assert record.records == record.written_records == ROWS * len(YEARS)
+    assert record.requests["requests"] > 6 and record.requests["errors"] == {}
+
+
+def test_text_goes_from_objects_to_disks(disk: Path, s3: Bucket) -> None:
+    draw = random.Random(2)
+    lines = [b"%d,%x" % (draw.randrange(10**6), place) for place in range(200_000)]
+    s3.put("in/a.csv", b"k,v\n" + b"\n".join(lines[:1000]) + b"\n")
+    s3.put("in/b.csv", b"k,v\n" + b"\n".join(lines[1000:]) + b"\n")
+    store = ObjectStoreOptions(endpoint=s3.endpoint, requests=4)
+    for kind, by in (("csv", "k"), ("lines", "line")):
+        want = job(
+            disk,
+            [f"s3://{BUCKET}/in/"],
+            TableOrder(by=by, stable=True, format=kind),
+            output=directories(disk, f"out-{kind}"),
+            object_store=store,
+        )
+        run_two_pass(SortMachines(*NODES), disk / f"job-{kind}", want)
+    texts = {}
+    for kind in ("csv", "lines"):
+        found = [path for node in NODES for path in (disk / node / f"out-{kind}").glob("part-*")]
+        found.sort(key=lambda path: path.name)
+        texts[kind] = [line for path in found for line in path.read_bytes().splitlines()]
+    records = [line for line in texts["csv"] if line != b"k,v"]
+    assert records == sorted(lines, key=lambda line: int(line.split(b",")[0]))
+    assert texts["lines"] == sorted([*lines, b"k,v", b"k,v"])
