@@ -12,16 +12,16 @@ pub fn leaves(array: &ArrayRef) -> Vec<ArrayRef> {
         DataType::Struct(_) => array.as_struct().columns().to_vec(),
         DataType::List(_) => {
             let list = array.as_list::<i32>();
-            vec![held(list.values(), list.value_offsets())]
+            vec![listed_values(list.values(), list.value_offsets())]
         }
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
-            vec![held(list.values(), list.value_offsets())]
+            vec![listed_values(list.values(), list.value_offsets())]
         }
         DataType::Map(_, _) => {
             let map = array.as_map();
             let entries: ArrayRef = Arc::new(map.entries().clone());
-            vec![held(&entries, map.value_offsets())]
+            vec![listed_values(&entries, map.value_offsets())]
         }
         DataType::FixedSizeList(_, _) => vec![array.as_fixed_size_list().values().clone()],
         _ => return vec![ArrayRef::clone(array)],
@@ -30,7 +30,7 @@ pub fn leaves(array: &ArrayRef) -> Vec<ArrayRef> {
 }
 
 /// The values between the first offset and the last.
-fn held<O: TryInto<usize> + Copy>(values: &ArrayRef, offsets: &[O]) -> ArrayRef {
+fn listed_values<O: TryInto<usize> + Copy>(values: &ArrayRef, offsets: &[O]) -> ArrayRef {
     let at = |offset: Option<&O>| offset.and_then(|&offset| offset.try_into().ok());
     match (at(offsets.first()), at(offsets.last())) {
         (Some(first), Some(last)) => values.slice(first, last - first),

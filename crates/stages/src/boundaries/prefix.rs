@@ -63,7 +63,7 @@ impl Beginning {
 
     /// The first so many of the bytes.
     #[must_use]
-    pub fn cut(&self, bytes: usize) -> Self {
+    pub fn first(&self, bytes: usize) -> Self {
         Self::new(&self.bytes[..bytes])
     }
 }
@@ -122,8 +122,8 @@ mod tests {
             prop_assert!(common.bytes().starts_with(&shared));
             for key in keys.iter().chain([&other]) {
                 prop_assert_eq!(common.strip_from(key), key.strip_prefix(common.bytes()));
-                let cut = common.cut(common.shared_with(key));
-                prop_assert!(cut.strip_from(key).is_some());
+                let shorter = common.first(common.shared_with(key));
+                prop_assert!(shorter.strip_from(key).is_some());
             }
             prop_assert!(keys.iter().all(|key| common.strip_from(key).is_some()));
         }

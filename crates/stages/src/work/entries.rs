@@ -96,7 +96,7 @@ pub fn index<'a, E, K: Iterator<Item = Result<(usize, &'a [u8]), E>>>(
         if shared == skip {
             return Ok(skip);
         }
-        common = common.cut(shared);
+        common = common.first(shared);
     }
 }
 
