@@ -60,6 +60,7 @@ impl LineSort {
         let wanted = json!({
             "samples": samples, "unique": false, "memory_bytes": MEMORY, "workers": 2,
             "endpoints": nodes, "connections": 1, "devices": [1, 1],
+            "requests": {"downloads": 0, "uploads": 0},
         });
         let found = boundaries::run(&config(wanted), &RunHandle::default()).expect("boundaries");
         sort.bounds = serde_json::to_value(&found.bounds).expect("JSON");
