@@ -68,9 +68,9 @@ pub fn check_room(scratch: (&[PathBuf], u64), output: (&[PathBuf], u64)) -> Resu
         let free = free_bytes(directory);
         if free.is_some_and(|free| free < bytes) {
             return Err(usage_error(format!(
-                "{} has only {} bytes free, but the sort needs {bytes} bytes there, about, \
-                 for the output, and for what memory does not hold; free some \
-                 space, or use other directories for scratch or output",
+                "{} has only {} bytes free, but the sort needs about {bytes} bytes there, for its \
+                 output or for what memory does not hold; free some space, or use other \
+                 directories for scratch or output",
                 directory.display(),
                 free.unwrap_or(0)
             )));

@@ -1,8 +1,9 @@
 //! Pass two: sorts the partitions that a node owns, from the scratch of all rounds, into files.
 //!
 //! A partition becomes `part-00012.parquet`, or, if it is several files, `part-00012-00000.parquet`
-//! and so on: the order of names is the order of keys. A file gets its name when it is durable, and
-//! is then added to a log; an object when its upload is completed: with its rows, and with how many files and bytes of rows the partition has.
+//! and so on: the order of names is the order of keys. A file gets its name when it is durable, an
+//! object when its upload is complete. It is then added to a log, with its rows, and with how many
+//! files and bytes of rows the partition has.
 
 use std::cell::OnceCell;
 use std::fs;

@@ -43,15 +43,15 @@ pub use row_partition::{EqualKeys, RowPartition};
 
 /// Splits that are sampled for their keys, at least.
 pub const SAMPLED_SPLITS: usize = 64;
-/// Splits that are sampled for the length of their rows, where keys are sampled alone.
-const MEASURED_SPLITS: usize = 8;
+/// Splits of whole rows that tell how long these are, where keys are sampled alone.
+const WHOLE_SPLITS: usize = 8;
 /// The most bytes of a sampled split.
-pub const SAMPLED_BYTES: usize = 256 << 10;
+const SAMPLED_BYTES: usize = 256 << 10;
 /// The longest record of text that is gathered from splits; a row is shorter than a block.
 pub const LONGEST_ROW: usize = 1 << 20;
 /// Sampled splits in memory at once, for each worker: memory that is not touched costs nothing.
 const SAMPLING_BUFFERS: usize = 4;
-/// Keys of all sampled splits, about; of a long row in a long split, a few.
+/// Sampled keys: about as many, or twice as many, of each split.
 const SAMPLED_KEYS: usize = 16 << 10;
 
 /// The passes, within one memory.
@@ -166,8 +166,8 @@ impl<'a> TablePasses<'a> {
         }
     }
 
-    /// Samples the table in so many places, at least: keys in many, and the lengths of rows in a
-    /// few if they are all that whole rows are read for.
+    /// Samples the table in so many places, at least. Where keys can be read alone, whole rows are
+    /// read in a few places only: they tell how long rows are.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -176,7 +176,7 @@ impl<'a> TablePasses<'a> {
             let sampled = self.table.sample(splits, SAMPLED_BYTES)?;
             return self.sample_rows("sample", sampled);
         };
-        let sampled = self.table.sample(MEASURED_SPLITS, SAMPLED_BYTES)?;
+        let sampled = self.table.sample(WHOLE_SPLITS, SAMPLED_BYTES)?;
         let rows = self.sample_rows("sample", sampled)?;
         let keys = self.sample_rows("sample_keys", keys)?.keys;
         Ok(RowSample { keys, ..rows })

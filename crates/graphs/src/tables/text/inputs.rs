@@ -179,6 +179,12 @@ impl TextInput {
         })
     }
 
+    /// Whether it is compressed.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.compression.is_some()
+    }
+
     /// The first `bytes` of its text.
     ///
     /// # Errors

@@ -4,8 +4,8 @@
 use std::io;
 
 use tonnage_formats::ReadAt;
-use tonnage_formats::compression::{BEGINNING_BYTES, Codec};
 
+use super::inputs::TextInput;
 use crate::error::{JobError, usage_error};
 use crate::tables::input::table_file::TableFile;
 
@@ -25,7 +25,7 @@ pub fn whole_records(files: &[TableFile], quote: Option<u8>) -> Result<Vec<Table
             whole.push(file.clone());
             continue;
         }
-        if is_compressed(file)? {
+        if TextInput::open(file)?.is_compressed() {
             // All of its records begin where its stream does.
             if input.offset == 0 {
                 let mut stream = file.clone();
@@ -55,15 +55,6 @@ pub fn whole_records(files: &[TableFile], quote: Option<u8>) -> Result<Vec<Table
         }
     }
     Ok(whole)
-}
-
-fn is_compressed(file: &TableFile) -> Result<bool, JobError> {
-    let beginning = file.open().and_then(|opened| {
-        let bytes = opened.len().min(BEGINNING_BYTES as u64);
-        opened.read(0..bytes)
-    });
-    let beginning = beginning.map_err(|why| file.read_error(&why))?;
-    Ok(Codec::of(&beginning).is_some())
 }
 
 /// Where the first record begins that begins at `offset` or behind it; the file's end if none does.
