@@ -122,11 +122,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             return Err(setting_error(setting, "specify at least one directory"));
         }
     }
-    if config.unique && config.limit.is_some() {
-        let why = "with unique, it is not known how many rows the first partitions have; sort \
-                   without it, and take the first rows of the output";
-        return Err(setting_error("limit", why));
-    }
+    limit::check(config.limit, config.unique)?;
     let access = config.storage.access()?;
     let files = TableFile::find(&config.inputs, &ObjectFiles::new(&access, handle))?;
     let input_bytes = files.iter().map(|file| file.input.bytes).sum();
@@ -190,7 +186,7 @@ impl TableSort<'_> {
         let rows_bytes = self.table.rows_bytes(&sample);
         let cutoff = self.config.limit.and_then(|limit| {
             let about = scaled(sample.rows, rows_bytes, sample.bytes);
-            Cutoff::new(&sample, self.table.rows().unwrap_or(about), limit)
+            Cutoff::new(&sample.keys, self.table.rows().unwrap_or(about), limit)
         });
         let mut spilled = self.spill(&sample, rows_bytes, cutoff.as_ref())?;
         if cutoff.is_some() && spilled.has_too_few(self.config.limit) {
@@ -308,7 +304,7 @@ impl TableSort<'_> {
         }
         let (mut partitions, read) = self.passes.partition("pass_one", &pass, &scratch)?;
         if let Some(limit) = self.config.limit {
-            partitions = limit::first(partitions, limit);
+            (partitions, _) = limit::first(partitions, limit);
         }
         Ok(Spilled {
             plan,

@@ -8,7 +8,6 @@ use std::thread;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tonnage_graphs::cluster::pass_one_result::Outcome;
 use tonnage_graphs::cluster::tables::{boundaries, pass_one, pass_two, sample};
 use tonnage_pipeline::RunHandle;
 
@@ -86,7 +85,7 @@ impl LineSort {
     }
 
     /// A round in which all nodes read what they have; partitions go around.
-    fn round(&self) -> Vec<Outcome> {
+    fn round(&self) -> Vec<pass_one::Outcome> {
         let endpoints = addresses(self.splits.len());
         let part = |node: usize| {
             let place = self.place("scratch", node);
@@ -172,7 +171,7 @@ proptest! {
         }
         let split_bytes = split_bytes.max(text.len() / 50);
         let sort = LineSort::new(&text, nodes, split_bytes);
-        let read: u64 = sort.round().iter().map(|outcome| outcome.read.records).sum();
+        let read: u64 = sort.round().iter().map(|outcome| outcome.round.read.records).sum();
         let text = text.strip_suffix(b"\n").unwrap_or(&text);
         let mut expected: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
         prop_assert_eq!(read, expected.len() as u64);

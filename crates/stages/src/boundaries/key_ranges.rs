@@ -179,6 +179,14 @@ impl KeyRanges {
         self.bounds.len() + 1
     }
 
+    /// How many of the first ranges have the keys that do not exceed this one.
+    #[must_use]
+    pub fn up_to(&self, key: &[u8]) -> usize {
+        self.bounds
+            .partition_point(|bound| bound.is_reached_by(key))
+            + 1
+    }
+
     /// Whether all keys of this range are equal.
     #[must_use]
     pub fn is_single(&self, range: usize) -> bool {

@@ -36,8 +36,8 @@ from tonnage.run.storage.object_store import (
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, Event, Plan, TwoPassJob, durability_of
-from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo
-from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
+from tonnage.run.two_pass.messages import NodeInventory, PassOne, PassTwo
+from tonnage.run.two_pass.schedule import Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId
 
 MAX_PARTITIONS = 1 << 15
@@ -212,13 +212,7 @@ class MapReduceJob(TwoPassJob):
             for node, request in requests.items()
         }
 
-    def is_complete(
-        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
-    ) -> bool:
-        """When all files are there, and all that came was read; adopted copies were complete."""
-        return (len(files), received_bytes) == (last.files, last.taken)
-
-    def check_totals(self, schedule: Schedule) -> None:
+    def check_totals(self, schedule: Schedule, events: Sequence[Event]) -> None:
         """Check that all splits were read: nodes report the bytes of splits, not of reads."""
         if schedule.read.bytes != schedule.input_bytes:
             raise FatalJobError(

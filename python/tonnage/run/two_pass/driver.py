@@ -105,7 +105,7 @@ def _run_schedule(job: JobRun) -> RunRecord:
     startup.begin(job)
     while True:
         try:
-            while each := job.schedule.next_round():
+            while each := _next_round(job):
                 _run_round(job, each)
         except InputLost:
             if not job.restart_lost():
@@ -117,6 +117,12 @@ def _run_schedule(job: JobRun) -> RunRecord:
             _copy(job, lacking)
         elif commit.seal(job):
             return commit.complete(job)
+
+
+def _next_round(job: JobRun) -> Round | None:
+    schedule = job.schedule
+    schedule.wanted = job.spec.wanted_partitions(job.plan, schedule, job.dir.events)
+    return schedule.next_round()
 
 
 def _run_round(job: JobRun, each: Round) -> None:

@@ -226,6 +226,10 @@ class TwoPassJob(ABC):
         """Check the results of a round; gives what its event keeps of them, as JSON values."""
         return {}
 
+    def wanted_partitions(self, plan: Plan, schedule: Schedule, events: Sequence[Event]) -> int:
+        """How many partitions are wanted, the first, as far as rounds have told."""
+        return schedule.partitions
+
     def pass_two(
         self, requests: Mapping[str, PassTwo], plan: Plan, events: Sequence[Event]
     ) -> Mapping[str, PassTwo]:
@@ -240,14 +244,17 @@ class TwoPassJob(ABC):
         """A partition's fields in the list of the output's files, in addition to owner and sums."""
         return {}
 
-    @abstractmethod
     def is_complete(
         self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
     ) -> bool:
-        """Whether these are all files of a partition, given the last of them as it was listed."""
+        """Whether these are all files of a partition, given the last of them as it was listed.
+
+        That is when as many are there as it says, of all that came; adopted copies were complete.
+        """
+        return (len(files), received_bytes) == (last.files, last.taken)
 
     @abstractmethod
-    def check_totals(self, schedule: Schedule) -> None:
+    def check_totals(self, schedule: Schedule, events: Sequence[Event]) -> None:
         """Check the totals of a finished job; `FatalJobError` if they are not the input's."""
 
     @abstractmethod

@@ -135,6 +135,8 @@ class Schedule:
         copies: bool = False,
     ) -> None:
         self.splits, self.partitions = list(splits), partitions
+        self.wanted = partitions
+        """So many partitions are gathered and finished, the first."""
         self.input_bytes = sum(split.bytes for split in splits)
         self.weights = dict(weights)
         self.readers = {node for split in splits for node in split.holders} | set(weights)
@@ -176,28 +178,30 @@ class Schedule:
         """
         if not all(self.owner):
             raise NoNodeLeft("no remaining node can store data")
+        wanted = (1 << self.wanted) - 1
+        masks = [mask & wanted for mask in self._masks]
         alike: dict[int, int] = {}
-        same = [alike.setdefault(mask, number) for number, mask in enumerate(self._masks)]
+        same = [alike.setdefault(mask, number) for number, mask in enumerate(masks)]
         groups: dict[tuple[int, bool], list[int]] = {}
         for number, history in enumerate(self._missing):
             key = same[history], number in self._uncounted
             groups.setdefault(key, []).append(number)
-        groups = {key: groups[key] for key in groups if self._masks[key[0]] or key[1]}
+        groups = {key: groups[key] for key in groups if masks[key[0]] or key[1]}
         if not groups:
             return None
 
         def carries(item: tuple[tuple[int, bool], list[int]]) -> tuple[int, int]:
             (history, _), splits = item
             size = sum(self.splits[number].bytes for number in splits)
-            return size * self._masks[history].bit_count(), -splits[0]
+            return size * masks[history].bit_count(), -splits[0]
 
         (history, _), splits = max(groups.items(), key=carries)
-        owners = {place: self.owner[place] for place in _bits(self._masks[history])}
+        owners = {place: self.owner[place] for place in _bits(masks[history])}
         return Round(self.rounds, assign_splits(self.splits, splits, self.readers), owners)
 
     def to_sort(self) -> dict[str, list[int]]:
         left: dict[str, list[int]] = {}
-        for place, node in enumerate(self.owner):
+        for place, node in enumerate(self.owner[: self.wanted]):
             if place not in self.finished:
                 left.setdefault(node, []).append(place)
         return left

@@ -10,6 +10,7 @@ use tonnage_stages::boundaries::{Bound, KeyRanges};
 
 use super::key_sample::KeySample;
 use crate::error::JobError;
+use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
 
 /// The samples, and what each node has.
@@ -20,6 +21,9 @@ pub struct Config {
     pub samples: Vec<PathBuf>,
     /// Whether of rows with equal keys only the first is kept.
     pub unique: bool,
+    /// How many rows are wanted, the first; all by default.
+    #[serde(default)]
+    pub limit: Option<u64>,
     /// Memory of a node.
     pub memory_bytes: usize,
     /// The most threads of a node.
@@ -41,6 +45,8 @@ pub struct Outcome {
     pub bounds: Vec<Bound>,
     /// Whether all keys of a partition are equal.
     pub single: Vec<bool>,
+    /// How many of the first partitions have the rows that are wanted, most likely.
+    pub wanted: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
     /// About how many bytes a row has.
@@ -54,12 +60,15 @@ pub struct Outcome {
 /// # Errors
 /// When a file cannot be read, or memory is too small.
 pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
+    limit::check(config.limit, config.unique)?;
     let mut all = KeySample::default();
     for path in &config.samples {
         let sample = KeySample::read(path)?;
         all.rows += sample.rows;
         all.bytes += sample.bytes;
         all.rows_bytes += sample.rows_bytes;
+        all.all_rows += sample.all_rows;
+        all.number_bytes = sample.number_bytes;
         all.decoding_bytes = all.decoding_bytes.max(sample.decoding_bytes);
         all.split_span = all.split_span.max(sample.split_span);
         all.keys.extend(sample.keys);
@@ -83,13 +92,17 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
     let keys = all.keys.iter().map(Vec::as_slice).collect();
     let mut ranges = KeyRanges::from_sample(keys, plan.partitions);
     if config.unique {
-        ranges = ranges.undivided();
+        ranges = ranges.undivided().before_numbers(all.number_bytes);
     }
+    let cutoff = config
+        .limit
+        .and_then(|limit| Cutoff::new(&all.keys, all.all_rows, limit));
     Ok(Outcome {
         bounds: ranges.bounds().to_vec(),
         single: (0..ranges.len())
             .map(|range| ranges.is_single(range))
             .collect(),
+        wanted: cutoff.map_or(ranges.len(), |cutoff| ranges.up_to(&cutoff.key)),
         block_bytes: plan.block_bytes,
         row_bytes,
         rows_bytes: all.rows_bytes,

@@ -17,6 +17,10 @@ pub struct KeySample {
     pub bytes: u64,
     /// About how many bytes all rows of the splits have.
     pub rows_bytes: u64,
+    /// About how many rows these are.
+    pub all_rows: u64,
+    /// The last bytes of a key that number rows.
+    pub number_bytes: usize,
     /// Memory that a worker needs to decode a split.
     pub decoding_bytes: usize,
     /// The longest split, with the alignment of its pieces.

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_net::Settings;
 use tonnage_pipeline::{KeptPages, RunHandle};
 use tonnage_stages::boundaries::{Bound, KeyRanges};
 use tonnage_stages::scratch::Scratch;
+use tonnage_stages::totals::Total;
 
 use crate::cluster::exchange::{Exchange, connect};
-use crate::cluster::pass_one_result::{self, Outcome};
+use crate::cluster::pass_one_result;
 use crate::error::{JobError, usage_error};
 use crate::inputs::{self, Input};
 use crate::objects::object_input::{access, default_requests};
@@ -58,6 +59,16 @@ pub struct Config {
     /// Concurrent requests to an object store.
     #[serde(default = "default_requests")]
     pub requests: usize,
+}
+
+/// The results of a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// As of records.
+    #[serde(flatten)]
+    pub round: pass_one_result::Outcome,
+    /// The rows that it read of each partition, wanted or not.
+    pub partition_rows: Vec<Total>,
 }
 
 /// Runs a round's part.
@@ -128,7 +139,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     }
     let wire = pass.wire.as_ref();
     let saved = pass_one_result::save_round(wire, partitions, &scratch, &config.index)?;
-    Ok(Outcome {
+    let round = pass_one_result::Outcome {
         read,
         sent: saved.sent,
         received: saved.received,
@@ -137,5 +148,10 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         requests: passes.access.counted(),
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
+    };
+    let rows = |partition| pass.partition.totals.of(partition);
+    Ok(Outcome {
+        round,
+        partition_rows: (0..partitions).map(rows).collect(),
     })
 }

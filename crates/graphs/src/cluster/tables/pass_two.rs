@@ -19,6 +19,7 @@ use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::totals::Total;
+use tonnage_stages::work::Quota;
 
 use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
 use crate::cluster::pass_two::{Output, PartitionTask, Round};
@@ -46,6 +47,9 @@ pub struct Config {
     pub stable: bool,
     /// Whether of rows with equal keys only the first is kept.
     pub unique: bool,
+    /// The partition of which only the first rows are wanted, and how many.
+    #[serde(default)]
+    pub last_share: Option<(usize, u64)>,
     /// Where the output goes.
     pub output: Output,
     /// Bytes of rows that a file has, at most about.
@@ -140,12 +144,16 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     // An unlinked file, which costs nothing unless a partition is too large.
     let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
     let partition = |(spilled, wanted): (SpilledPartition, &PartitionTask)| {
-        let keys = match EqualKeys::of(wanted.single, unique, table.shape().number_bytes() > 0) {
-            // All rows are counted here, so none can be left in scratch.
-            EqualKeys::FirstWanted => EqualKeys::None,
-            keys => keys,
-        };
-        RowPartition::new(spilled, Total::default(), keys)
+        let is_numbered = table.shape().number_bytes() > 0;
+        let keys = EqualKeys::of(wanted.single, unique, is_numbered);
+        let mut partition = RowPartition::new(spilled, Total::default(), keys);
+        match config.last_share {
+            Some((number, rows)) if number == wanted.number => {
+                partition.quota = Some(Arc::new(Quota::new(rows)));
+            }
+            _ => {}
+        }
+        partition
     };
     let partitions = spilled.into_iter().zip(&config.partitions);
     let partitions = partitions.map(partition).collect();

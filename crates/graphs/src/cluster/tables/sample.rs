@@ -15,6 +15,7 @@ use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::passes::{LONGEST_ROW, TablePasses};
+use crate::tables::table_format::scaled;
 
 /// What to sample.
 #[derive(Clone, Debug, Deserialize)]
@@ -71,10 +72,14 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let found = passes.sample(config.chunks)?;
     let all = table.all(config.split_bytes, LONGEST_ROW)?;
     let spans = all.extents.iter().map(|extent| extent.span());
+    let rows_bytes = table.rows_bytes(&found);
+    let rows_about = || scaled(found.rows, rows_bytes, found.bytes);
     let sample = KeySample {
         rows: found.rows,
         bytes: found.bytes,
-        rows_bytes: table.rows_bytes(&found),
+        rows_bytes,
+        all_rows: table.rows().unwrap_or_else(rows_about),
+        number_bytes: table.shape().number_bytes(),
         decoding_bytes: all.rows.memory_bytes(),
         split_span: spans.max().unwrap_or(0),
         keys: passes.range_keys(&found).map(<[u8]>::to_vec).collect(),

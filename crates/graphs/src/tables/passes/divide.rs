@@ -41,12 +41,19 @@ impl TablePasses<'_> {
                 } else if partition.spilled.in_order {
                     divided.extend(partition.in_parts(plan.slot_bytes));
                 } else {
-                    let again = self.partition_again(plan, scratch, &partition, next_number)?;
+                    let mut again = self.partition_again(plan, scratch, &partition, next_number)?;
                     next_number += again.len();
-                    divided.extend(match &partition.quota {
-                        Some(quota) => limit::first(again, quota.rows()),
-                        None => again,
-                    });
+                    let mut others = partition.others;
+                    if let Some(quota) = &partition.quota {
+                        let left_out;
+                        (again, left_out) = limit::first(again, quota.rows());
+                        others.add(&left_out);
+                    }
+                    let last = again.iter_mut().rfind(|part| part.rows.records > 0);
+                    if let Some(last) = last {
+                        last.others.add(&others);
+                    }
+                    divided.extend(again);
                 }
             }
             partitions = divided;

@@ -344,15 +344,20 @@ impl<'a> TablePasses<'a> {
     ) -> Result<Sorted, JobError> {
         let (mut units, mut files): (Vec<RowUnit>, Vec<PartitionFile>) = Default::default();
         let mut of_partition: HashMap<usize, (usize, u64)> = HashMap::new();
-        for RowPartition { spilled, quota, .. } in partitions {
-            let partition = spilled;
+        let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
+        for each in partitions {
+            let (partition, quota) = (each.spilled, each.quota);
             let bytes: u64 = partition.blocks.iter().map(|block| block.len as u64).sum();
             if bytes == 0 {
                 continue;
             }
-            let unit_files = bytes.div_ceil(writing.file_bytes.max(1)).max(1) as usize;
+            let most_files = quota.as_ref().map_or(u64::MAX, |quota| quota.rows());
+            let unit_files = bytes.div_ceil(writing.file_bytes.max(1));
+            let unit_files = unit_files.min(most_files).max(1) as usize;
             let (before, partition_bytes) = of_partition.entry(partition.number).or_default();
-            *partition_bytes += bytes;
+            *partition_bytes += bytes + each.others.bytes;
+            totals.add(files.len(), &each.others);
+            left_out.add(files.len(), &each.others);
             files.extend((0..unit_files).map(|place| PartitionFile {
                 partition: partition.number,
                 place: *before + place,
@@ -377,7 +382,6 @@ impl<'a> TablePasses<'a> {
         };
         let extents: Vec<Arc<Extent>> = units.iter().map(|unit| Arc::clone(&unit.extent)).collect();
         let read = self.read(&extents, plan.slots, PARTITIONS);
-        let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
         let sort = SortRows {
             units: Arc::new(units),
             shape: self.table.shape(),

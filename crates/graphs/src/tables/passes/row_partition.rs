@@ -41,6 +41,8 @@ pub struct RowPartition {
     pub rows: Total,
     /// How many of them are wanted, if not all; parts of equal keys share them.
     pub quota: Option<Arc<Quota>>,
+    /// Rows of the partition that this one was divided from, which no part has: they are not wanted.
+    pub others: Total,
 }
 
 impl RowPartition {
@@ -56,6 +58,7 @@ impl RowPartition {
             spilled,
             rows,
             quota,
+            others: Total::default(),
         }
     }
 
@@ -65,12 +68,14 @@ impl RowPartition {
             spilled,
             mut rows,
             quota,
+            mut others,
         } = self;
         let parts = spilled.in_parts(most_bytes).into_iter();
         parts.map(move |spilled| Self {
             spilled,
             rows: mem::take(&mut rows),
             quota: quota.clone(),
+            others: mem::take(&mut others),
         })
     }
 }

@@ -135,7 +135,7 @@ class SortJob(TwoPassJob):
     ) -> bool:
         return sum(file.total.bytes for file in files) == received_bytes
 
-    def check_totals(self, schedule: Schedule) -> None:
+    def check_totals(self, schedule: Schedule, events: Sequence[Event]) -> None:
         read, written = schedule.read, schedule.written
         if read != written or read.bytes != schedule.input_bytes:
             raise FatalJobError(

@@ -10,6 +10,7 @@ from tonnage.run.two_pass.messages import (
     PassTwo,
     Sample,
     SampleResult,
+    Sum,
     pass_one_step,
     pass_two_step,
 )
@@ -44,12 +45,16 @@ class TablePassOne(PassOne, frozen=True, kw_only=True):
 class TablePassOneResult(PassOneResult, frozen=True, kw_only=True):
     rows_bytes: int
     """Of the rows that it read."""
+    partition_rows: list[Sum]
+    """The rows that it read of each partition, if not all are wanted."""
 
 
 class TablePassTwo(PassTwo, frozen=True, kw_only=True):
     format: FormatConfig
     block_bytes: int
     row_bytes: int
+    last_share: tuple[int, int] | None
+    """The partition of which only the first rows are wanted, and how many."""
 
 
 LOOK_AT_FORMAT = Step("look_at_format", Sample, SampleResult)

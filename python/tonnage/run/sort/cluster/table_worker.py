@@ -132,8 +132,13 @@ class TableWorker(TwoPassWorker):
         rows = done["read"]
         split_bytes = sum(each.bytes for each in request.splits)
         read = Sum.of(Total(rows["records"], split_bytes, rows["checksum"]))
+        counted = done["partition_rows"] if self._config.order.limit is not None else []
         return messages.TablePassOneResult.of(
-            done, read=read, partitions=done["partitions"], rows_bytes=rows["bytes"]
+            done,
+            read=read,
+            partitions=done["partitions"],
+            rows_bytes=rows["bytes"],
+            partition_rows=[Sum.of(Total(**each)) for each in counted],
         )
 
     def pass_two(self, request: messages.TablePassTwo, on_progress: OnProgress) -> WorkReport:
@@ -156,6 +161,7 @@ class TableWorker(TwoPassWorker):
             "finished": str(self._list),
             "block_bytes": request.block_bytes,
             "row_bytes": request.row_bytes,
+            "last_share": request.last_share,
         }
         in_rows = self._in_bytes_of_rows(on_progress)
         with _data_errors():

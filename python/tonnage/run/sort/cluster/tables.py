@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as fields_of
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from tonnage.base import core
+from tonnage.run.sort.cluster import first_rows
 from tonnage.run.sort.cluster import table_messages as messages
 from tonnage.run.sort.cluster.table_worker import TableWorkerConfig
 from tonnage.run.sort.tables import AUTO, FORMATS, TableOrder
@@ -38,13 +39,13 @@ from tonnage.run.two_pass.job_spec import (
     Sampler,
     TwoPassJob,
 )
-from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo
+from tonnage.run.two_pass.messages import NodeInventory, PassOne, PassTwo
 from tonnage.run.two_pass.output.names import is_part
-from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
+from tonnage.run.two_pass.schedule import Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
 
 ON_CLUSTERS = {
-    *("by", "stable", "unique", "columns", "schema"),
+    *("by", "stable", "unique", "limit", "columns", "schema"),
     *("file_bytes", "format", "output_format", "dialect", "compression"),
 }
 """What of a `TableOrder` clusters do."""
@@ -129,6 +130,7 @@ class TableSortJob(TwoPassJob):
                 "block_bytes": ranges["block_bytes"],
                 "row_bytes": ranges["row_bytes"],
                 "rows_bytes": ranges["rows_bytes"],
+                "wanted": ranges["wanted"],
             },
         }
 
@@ -169,6 +171,7 @@ class TableSortJob(TwoPassJob):
             config = {
                 "samples": [str(path) for path in samples],
                 "unique": self.order.unique,
+                "limit": self.order.limit,
                 "memory_bytes": self.memory_bytes,
                 "workers": threads,
                 "endpoints": nodes,
@@ -209,22 +212,38 @@ class TableSortJob(TwoPassJob):
     def check_round(
         self, each: Round, results: Mapping[str, messages.TablePassOneResult]
     ) -> dict[str, Any]:
-        """Rows and their bytes, for the record."""
-        return {
+        """Rows and their bytes, for the record; those of each partition, if not all are wanted."""
+        told = {
             "rows": sum(result.read.records for result in results.values()),
             "given_bytes": sum(result.rows_bytes for result in results.values()),
         }
+        if self.order.limit is None:
+            return told
+        counts = ([rows.total for rows in result.partition_rows] for result in results.values())
+        totals = first_rows.sum_by_partition(counts)
+        return told | {"partition_rows": [list(vars(rows).values()) for rows in totals]}
+
+    def wanted_partitions(self, plan: Plan, schedule: Schedule, events: Sequence[Event]) -> int:
+        """Those that have the first rows: as a sample tells, or, once all are counted, exactly."""
+        if self.order.limit is None:
+            return schedule.partitions
+        if schedule.read.bytes < schedule.input_bytes:
+            wanted: int = plan["table"]["wanted"]
+            return wanted
+        return first_rows.first_partitions(first_rows.partition_rows(events), self.order.limit)
 
     def pass_two(
         self, requests: Mapping[str, PassTwo], plan: Plan, events: Sequence[Event]
     ) -> Mapping[str, messages.TablePassTwo]:
-        table = plan["table"]
+        table, limit = plan["table"], self.order.limit
+        rows = [] if limit is None else first_rows.partition_rows(events)
         return {
             node: messages.TablePassTwo(
                 **msgspec.structs.asdict(request),
                 format=table["format"],
                 block_bytes=table["block_bytes"],
                 row_bytes=table["row_bytes"],
+                last_share=None if limit is None else first_rows.last_share(rows, limit),
             )
             for node, request in requests.items()
         }
@@ -233,22 +252,23 @@ class TableSortJob(TwoPassJob):
         single: bool = plan["single"][place]
         return single
 
-    def is_complete(
-        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
-    ) -> bool:
-        """When all files are there, of all that came; adopted copies were complete."""
-        return (len(files), received_bytes) == (last.files, last.taken)
+    def check_totals(self, schedule: Schedule, events: Sequence[Event]) -> None:
+        """Check that all splits were read, and that the rows that were read are those written.
 
-    def check_totals(self, schedule: Schedule) -> None:
-        """Check that all splits were read, and that the rows that were read are those written."""
-        read, written = schedule.read, schedule.written
-        lacks = read.records != written.records and not self.order.unique
-        if read.bytes != schedule.input_bytes or read.checksum != written.checksum or lacks:
+        With a limit, these are the rows of the partitions that have the first ones.
+        """
+        read, written, limit = schedule.read, schedule.written, self.order.limit
+        wanted = read
+        if limit is not None:
+            rows = first_rows.partition_rows(events)[: schedule.wanted]
+            wanted = replace(sum(rows, Total()), records=min(read.records, limit))
+        lacks = wanted.records != written.records and not self.order.unique
+        if read.bytes != schedule.input_bytes or wanted.checksum != written.checksum or lacks:
             raise FatalJobError(
                 f"the rows written ({written.records}, checksum {written.checksum:x}) do not match "
-                f"the rows read ({read.records}, checksum {read.checksum:x}) from {read.bytes} of "
-                f"{schedule.input_bytes} bytes of input: the output is not valid; start again with "
-                "another job directory"
+                f"those wanted of the rows read ({wanted.records}, checksum {wanted.checksum:x}) "
+                f"from {read.bytes} of {schedule.input_bytes} bytes of input: the output is not "
+                "valid; start again with another job directory"
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
@@ -315,6 +335,7 @@ _NO_TABLE: dict[str, Any] = {
     "block_bytes": 0,
     "row_bytes": 0,
     "rows_bytes": 0,
+    "wanted": 1,
 }
 """Of an input without a byte, which has no rows."""
 

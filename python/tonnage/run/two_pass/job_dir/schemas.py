@@ -57,6 +57,7 @@ class TablePlan(Struct, frozen=True):
     block_bytes: Count
     row_bytes: Count
     rows_bytes: Count
+    wanted: Count
 
 
 class PlanFile(InputFiles, frozen=True, kw_only=True):
@@ -119,6 +120,7 @@ class RoundEvent(Struct, frozen=True, tag_field="event", tag="round", kw_only=Tr
     bytes: Count
     rows: Count | UnsetType = UNSET
     given_bytes: Count | UnsetType = UNSET
+    partition_rows: list[tuple[Count, Count, _Big]] | UnsetType = UNSET
     schemas: list[tuple[str, str]] | UnsetType = UNSET
 
 

@@ -20,7 +20,7 @@ from tonnage.run.two_pass.schedule import NoNodeLeft, Schedule
 def seal(job: JobRun) -> bool:
     """Has all directories get their manifest; whether they have. A node that fails is lost."""
     schedule = job.schedule
-    job.spec.check_totals(schedule)
+    job.spec.check_totals(schedule, job.dir.events)
     files = _files_in_order(job)
     manifest = Manifest(
         format="tonnage.output/1",
