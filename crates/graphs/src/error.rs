@@ -9,7 +9,7 @@ use tonnage_pipeline::RunError;
 /// Why a job did not finish.
 #[derive(Debug, Error)]
 pub enum JobError {
-    /// The arguments or the input cannot be used; nothing was started.
+    /// The arguments or the input cannot be used; of what was started, nothing is left.
     #[error("{}{why}", setting.map_or_else(String::new, |name| format!("{name}: ")))]
     Refused {
         /// The setting to change, as Python names it, if one is to blame.
@@ -73,6 +73,7 @@ impl From<RunError> for JobError {
         let what = error.to_string();
         match error {
             RunError::Cancelled => Self::Cancelled,
+            RunError::Failed { failure, .. } if failure.is_bad_input => usage_error(failure.what),
             RunError::Failed { stage, failure } => Self::Failed {
                 what,
                 stage: Some(stage),

@@ -56,6 +56,8 @@ pub struct Failure {
     pub file: Option<PathBuf>,
     /// The offset in that file.
     pub offset: Option<u64>,
+    /// Whether it is the input that cannot be used, and not the run that failed.
+    pub is_bad_input: bool,
 }
 
 impl Failure {
@@ -65,6 +67,7 @@ impl Failure {
             what: what.into(),
             file: None,
             offset: None,
+            is_bad_input: false,
         }
     }
 
@@ -74,6 +77,15 @@ impl Failure {
             what: what.into(),
             file: Some(file.to_owned()),
             offset: Some(offset),
+            is_bad_input: false,
+        }
+    }
+
+    /// Input that cannot be used, and that would not be better the next time.
+    pub fn bad_input(what: impl Into<String>) -> Self {
+        Self {
+            is_bad_input: true,
+            ..Self::new(what)
         }
     }
 }

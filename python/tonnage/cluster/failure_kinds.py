@@ -16,6 +16,8 @@ class Failure(StrEnum):
     """An input was changed since the job began."""
     DETERMINISTIC = "deterministic"
     """It would fail on any node, as often as it is tried."""
+    BAD_INPUT = "bad input"
+    """What is in the input cannot be used, on any node."""
     FAILED = "failed"
     """Anything else, such as a peer that is lost."""
     STOPPED = "stopped"
@@ -34,6 +36,10 @@ class InputChanged(Exception):
 
 class DeterministicError(Exception):
     """A step would fail on any node, as often as it is tried."""
+
+
+class BadInput(DeterministicError):
+    """What is in the input cannot be used."""
 
 
 class Stopped(KeyboardInterrupt):

@@ -25,6 +25,7 @@ from tonnage.base.core import process_usage
 from tonnage.cluster import protocol, time_limits
 from tonnage.cluster.barrier import WorkerBarrier
 from tonnage.cluster.failure_kinds import (
+    BadInput,
     DeterministicError,
     Failure,
     InputChanged,
@@ -258,6 +259,8 @@ def failure_of(why: BaseException) -> StepResult[NoReturn]:
             failure, reason = Failure.INPUT, str(why)
         case InputChanged():
             failure, reason = Failure.CHANGED, str(why)
+        case BadInput():
+            failure, reason = Failure.BAD_INPUT, str(why)
         case DeterministicError():
             failure, reason = Failure.DETERMINISTIC, str(why)
         case core.RunError():

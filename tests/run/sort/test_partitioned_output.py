@@ -303,7 +303,7 @@ def test_what_cannot_be_folders_is_refused(
 @pytest.mark.parametrize("value", [NULL, "x" * 300])
 def test_a_value_that_is_no_name_ends_the_job(disk: Path, value: str) -> None:
     table = pa.table({"a": ["x", value], "k": [1, 2]})
-    with pytest.raises(core.RunError, match='"a"'):
+    with pytest.raises(core.UsageError, match='"a"'):
         package.sort(table, "k", output=disk / "out", scratch=disk, partition_by=["a"])
     assert not (disk / "out").exists()
 

@@ -176,7 +176,7 @@ def test_a_sort_that_fails_publishes_nothing(s3: Bucket, tonnage: Tonnage, disk:
     rows = "".join(f"{number % 1000},{number}\n" for number in range(400_000))
     s3.put("in/a.csv", f"k,v\n{rows}no number,1\n".encode())
     said = tonnage.run(*command(s3, disk, "in/", "--by=k"), f"--output=s3://{BUCKET}/out")
-    assert said.returncode == 1 and "no number" in said.stderr
+    assert said.returncode == 2 and "line 400002 (" in said.stderr
     assert s3.content("out") == {} and s3.uploads() == []
 
 

@@ -1,5 +1,14 @@
 //! Fields of a record: between delimiters, with or without quotes.
 
+/// The beginning of a value, to name it in a message.
+#[must_use]
+pub fn beginning_of(value: &[u8]) -> String {
+    const SHOWN: usize = 80;
+    let shown = String::from_utf8_lossy(&value[..value.len().min(SHOWN)]);
+    let more = if value.len() > SHOWN { "..." } else { "" };
+    format!("{shown:?}{more}")
+}
+
 /// How a record is divided into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {

@@ -66,8 +66,7 @@ impl JsonKeys {
     ) -> Result<(), KeyError> {
         places.clear();
         places.resize(self.keys.len(), None);
-        let no_object =
-            |why: serde_json::Error| KeyError::Record(format!("is no JSON object: {why}"));
+        let no_object = |why: serde_json::Error| KeyError::Record(no_json(&why.to_string()));
         let mut parser = serde_json::Deserializer::from_slice(line);
         let object = Object {
             members: &self.members,
@@ -86,10 +85,21 @@ impl JsonKeys {
             push_value(key, value, to).ok_or_else(|| KeyError::Value {
                 number,
                 kind: key.kind,
-                value: String::from_utf8_lossy(value).into_owned(),
+                value: value.to_vec(),
             })?;
         }
         Ok(())
+    }
+}
+
+/// What is wrong with the syntax of a line, of which serde says that it is the first.
+#[must_use]
+pub fn no_json(why: &str) -> String {
+    match why.rsplit_once(" at line 1 column ") {
+        Some((what, column)) => {
+            format!("is no JSON object: {what} at its byte {column}; correct it")
+        }
+        None => format!("is no JSON object: {why}; correct it"),
     }
 }
 

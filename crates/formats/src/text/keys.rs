@@ -60,7 +60,7 @@ pub enum KeyError {
         /// What it is compared as.
         kind: FieldKind,
         /// What it has.
-        value: String,
+        value: Vec<u8>,
     },
     /// What the record is not.
     Record(String),
@@ -159,7 +159,7 @@ impl TextKeys {
             push_value(key, value, to).ok_or_else(|| KeyError::Value {
                 number,
                 kind: key.kind,
-                value: String::from_utf8_lossy(value).into_owned(),
+                value: value.to_vec(),
             })?;
         }
         Ok(())

@@ -11,8 +11,8 @@ mod keys;
 mod record_cutter;
 mod record_keys;
 
-pub use fields::{Dialect, Field};
-pub use json_keys::{JsonKey, JsonKeys};
+pub use fields::{Dialect, Field, beginning_of};
+pub use json_keys::{JsonKey, JsonKeys, no_json};
 pub use keys::{FieldKey, FieldKind, KeyError, Scratch, TextKeys};
 pub use record_cutter::{RecordCutter, TooLong, WholeRecords};
 pub use record_keys::{KeyScratch, RecordKeys};

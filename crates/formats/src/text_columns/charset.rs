@@ -22,6 +22,15 @@ impl Charset {
         })
     }
 
+    /// How many bytes a text had that is UTF-8 now.
+    #[must_use]
+    pub fn bytes(&self, utf8: &[u8]) -> usize {
+        match self {
+            Self::Utf8 => utf8.len(),
+            Self::SingleByte(_) => String::from_utf8_lossy(utf8).chars().count(),
+        }
+    }
+
     /// The text in UTF-8. UTF-8 itself is not looked at.
     ///
     /// # Errors

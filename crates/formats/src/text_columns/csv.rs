@@ -9,7 +9,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::cells::{CellValues, Cells, has_text};
 use super::column::{Column, Values, batch_of};
-use super::refusals::{missing_value, no_values, wrong_value};
+use super::refusals::{missing_value, no_values, wrong_fields, wrong_value};
 use super::{RecordPrinter, RecordReader};
 use crate::error::FormatError;
 use crate::text::{Dialect, Field as TextField};
@@ -68,14 +68,7 @@ impl CsvReader {
             }
         });
         if found != wanted.len() {
-            let count = match found > wanted.len() {
-                true => format!("more than {}", wanted.len()),
-                false => found.to_string(),
-            };
-            return Err(format!(
-                "has {count} fields, and there are {} columns",
-                wanted.len()
-            ));
+            return Err(wrong_fields(found, wanted.len()));
         }
         refusal.map_or(Ok(()), Err)
     }
@@ -137,7 +130,7 @@ fn push_field(
         if !is_whole {
             let name = column.field.name();
             return Err(format!(
-                "has a quote in column {name:?} that ends within a value"
+                "has a quote in column {name:?} that ends within a value; double the quotes within values"
             ));
         }
     }

@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::column::{Column, Values};
 use super::csv::push_value;
+use super::refusals::wrong_fields;
 use crate::text::Dialect;
 
 const LONGEST_WHOLE: DataType = DataType::Decimal256(76, 0);
@@ -139,12 +140,7 @@ pub fn infer_csv(
             }
         });
         if found != columns {
-            let count = match found > columns {
-                true => format!("more than {columns}"),
-                false => found.to_string(),
-            };
-            let why = format!("has {count} fields, and there are {columns} columns");
-            return Err((begin, why));
+            return Err((begin, wrong_fields(found, columns)));
         }
         begin += end;
     }
@@ -214,7 +210,7 @@ mod tests {
         assert_eq!(types, Ok(vec![DataType::Utf8, DataType::Binary]));
         let types = infer_csv(b"\"a\n,\",1\r\n\n\"b\",2", CSV, 2);
         assert_eq!(types, Ok(vec![DataType::Utf8, DataType::Int64]));
-        let why = "has more than 2 fields, and there are 2 columns".to_owned();
+        let why = wrong_fields(3, 2);
         assert_eq!(infer_csv(b"1,2\n1,2,3\n", CSV, 2), Err((4, why)));
     }
 }

@@ -18,6 +18,7 @@ use super::RecordReader;
 use super::column::{Column, Values, batch_of};
 use super::refusals::{missing_value, no_values, wrong_value};
 use crate::error::FormatError;
+use crate::text::no_json;
 
 /// Reads JSON lines.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl RecordReader for JsonReader {
             self.columns
                 .iter_mut()
                 .for_each(|column| column.truncate(rows));
-            return Err(without_line(&why.to_string()));
+            return Err(refusal(&why.to_string()));
         }
         Ok(true)
     }
@@ -76,12 +77,11 @@ impl RecordReader for JsonReader {
     }
 }
 
-/// A message without the line, which is always the record's first.
-fn without_line(why: &str) -> String {
+/// Why a record is refused: for its syntax, or for a value.
+fn refusal(why: &str) -> String {
     match why.rsplit_once(" at line 1 column ") {
         Some((what, _)) if what.starts_with("has ") => what.to_owned(),
-        Some((what, column)) => format!("is no JSON: {what} at its byte {column}"),
-        None => why.to_owned(),
+        _ => no_json(why),
     }
 }
 
@@ -209,7 +209,7 @@ fn push_value(column: &mut Column, text: &str) -> Result<(), String> {
             };
             let mut parser = serde_json::Deserializer::from_str(text);
             let read = object.deserialize(&mut parser);
-            read.map_err(|why| without_line(&why.to_string()))?;
+            read.map_err(|why| refusal(&why.to_string()))?;
             Some(())
         }
         values => push_scalar(values, text),
@@ -222,7 +222,7 @@ fn push_value(column: &mut Column, text: &str) -> Result<(), String> {
 fn read_items<'de>(text: &'de str, items: impl Visitor<'de, Value = ()>) -> Result<(), String> {
     let mut parser = serde_json::Deserializer::from_str(text);
     let read = parser.deserialize_seq(items);
-    read.map_err(|why| without_line(&why.to_string()))
+    read.map_err(|why| refusal(&why.to_string()))
 }
 
 /// The items of a list.

@@ -3,6 +3,7 @@
 use arrow_schema::Field;
 
 use super::column::Column;
+use crate::text::beginning_of;
 use crate::types::name_of;
 
 /// A column of a type that a format lacks.
@@ -16,15 +17,28 @@ pub fn no_values(field: &Field, format: &str) -> String {
 
 /// What is wrong with the value of a column.
 pub fn wrong_value(column: &Column, value: &[u8]) -> String {
-    const SHOWN: usize = 80;
-    let shown = String::from_utf8_lossy(&value[..value.len().min(SHOWN)]);
-    let more = if value.len() > SHOWN { "..." } else { "" };
     let data_type = name_of(column.field.data_type());
     format!(
-        "has {shown:?}{more} in column {:?}, which is no {data_type}; specify the column's type in \
-         the schema, or correct it",
+        "has {} in column {:?}, which is no {data_type}; correct it, or specify the column's type in \
+         the schema",
+        beginning_of(value),
         column.field.name()
     )
+}
+
+/// A record of more or fewer fields than there are columns.
+pub fn wrong_fields(fields: usize, columns: usize) -> String {
+    let count = match fields {
+        1 => "1 field".to_owned(),
+        fields if fields > columns => format!("more than {columns} fields"),
+        fields => format!("{fields} fields"),
+    };
+    let are = if columns == 1 {
+        "is 1 column"
+    } else {
+        &format!("are {columns} columns")
+    };
+    format!("has {count}, and there {are}; correct it, or put quotes around values with delimiters")
 }
 
 /// A null where none may be.

@@ -30,7 +30,7 @@ fn config<T: for<'a> serde::Deserialize<'a>>(value: Value) -> T {
 }
 
 fn format() -> Value {
-    let key = json!({"place": null, "kind": "bytes", "descending": false, "nulls_first": false});
+    let key = json!({"name": "line", "place": null, "kind": "bytes", "descending": false, "nulls_first": false});
     json!({"text": {
         "keys": [key], "delimiter": 10, "quote": null, "header": "", "suffix": ".txt",
     }})

@@ -32,5 +32,6 @@ pub fn failure(error: &DiskError) -> Failure {
         what: error.to_string(),
         file: error.path().map(ToOwned::to_owned),
         offset: error.offset(),
+        is_bad_input: false,
     }
 }

@@ -173,7 +173,7 @@ impl Stage for RowPartitioner {
 }
 
 fn too_long(row_bytes: usize, block_bytes: usize) -> Failure {
-    Failure::new(format!(
+    Failure::bad_input(format!(
         "a row has {row_bytes} bytes, and with this memory a row may have {block_bytes}; use more memory"
     ))
 }

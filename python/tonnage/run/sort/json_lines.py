@@ -43,6 +43,7 @@ def json_lines(
         path = [column.name] if is_name else column.name.split(".")
         keys.append(
             {
+                "name": column.name,
                 "place": None,
                 "path": path,
                 "kind": _kind(first.name, column.name, path, objects),

@@ -93,6 +93,7 @@ def text_format(
 
 def _key(column: ColumnOrder, place: int | None, kind: FieldKind) -> dict[str, Any]:
     return {
+        "name": column.name,
         "place": place,
         "kind": kind,
         "descending": column.descending,

@@ -30,7 +30,7 @@ import msgspec
 
 from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
-from tonnage.cluster.failure_kinds import DeterministicError, Failure
+from tonnage.cluster.failure_kinds import BadInput, DeterministicError, Failure
 from tonnage.cluster.protocol import Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.worker_pool import WorkerPool
@@ -94,7 +94,8 @@ def _run(job: JobRun) -> RunRecord:
         raise
     except DeterministicError as why:
         commit.abandon(job)
-        raise core.RunError(*why.args) from why
+        error = core.UsageError if isinstance(why, BadInput) else core.RunError
+        raise error(*why.args) from why
     except (InputLost, NoNodeLeft) as why:
         lost = [f"{node} {reason}" for node, reason in job.lost.items()]
         because = f" (lost: {formatting.listing(lost)})" if lost else ""

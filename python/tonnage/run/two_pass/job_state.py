@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tonnage.base import core
 from tonnage.cluster import time_limits
-from tonnage.cluster.failure_kinds import DeterministicError, Failure
+from tonnage.cluster.failure_kinds import BadInput, DeterministicError, Failure
 from tonnage.cluster.protocol import Heartbeat, Step, StepResult
 from tonnage.cluster.worker_pool import WorkerPool, first_failure
 from tonnage.run.storage.object_store import is_url
@@ -31,6 +31,11 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 STRAGGLER = "straggler: its remaining work was reassigned"
+FATAL: dict[Failure, type[DeterministicError]] = {
+    Failure.DETERMINISTIC: DeterministicError,
+    Failure.BAD_INPUT: BadInput,
+}
+"""Failures that end the job, since any node would fail."""
 
 
 @dataclass
@@ -113,7 +118,7 @@ class JobRun:
                 self.pool.halt(node)
             if result and result.failure is None:
                 detector.note_ended(node, seconds)
-            if result and result.failure == Failure.DETERMINISTIC:
+            if result and result.failure in FATAL:
                 self.pool.stop()  # What the others do would be for nothing.
 
         nodes = sorted(requests)
@@ -128,9 +133,11 @@ class JobRun:
         )
         for node, result in results.items():
             self._reports.setdefault(node, {})[step.name] = step_report(result)
-        if first := first_failure(results, Failure.DETERMINISTIC):
+        if first := first_failure(results, *FATAL):
             node, failed = first
-            raise DeterministicError(f"{node}: {failed.reason}") from RuntimeError(failed.error)
+            assert failed.failure is not None
+            why = f"{node}: {failed.reason}"
+            raise FATAL[failed.failure](why) from RuntimeError(failed.error)
         return results
 
     def run_on_one(self, step: Step[Q, R], request: Q) -> R:

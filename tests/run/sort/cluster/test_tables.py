@@ -207,7 +207,8 @@ def test_what_clusters_cannot_sort_is_refused_in_one_line(disk: Path) -> None:
 def test_a_value_that_is_none_of_its_type_ends_the_job_and_blames_no_node(disk: Path) -> None:
     (disk / "in.csv").write_text("k,v\n" + "".join(f"{n},x\n" for n in range(300_000)) + "x,y\n")
     want = job(disk, [str(disk / "in.csv")], TableOrder(by="k"))
-    with pytest.raises(core.RunError, match=r'in.csv: the record at byte \d+ has "x" in field 1'):
+    place = r"in.csv: the record in line 300002 \(byte \d+\)"
+    with pytest.raises(core.UsageError, match=rf'{place} has "x" in column "k", which is no whole'):
         run_two_pass(SortMachines(*NODES), disk / "job", want)
     assert not [path for node in NODES for path in (disk / node / "out").glob("*")]
 

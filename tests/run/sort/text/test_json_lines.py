@@ -121,19 +121,20 @@ GOOD = b'{"k": 1}\n' * 200_000
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"k": "x"}', "has .*x.* in field 1 of the key, which is no number"),
+        (b'{"k": "x"}', 'has .*x.* in column "k", which is no number'),
         (b'{"k": 1', "is no JSON object: EOF"),
         (b"[1]", "is no JSON object: invalid type"),
         (b"", "is no JSON object: EOF"),
         (b'{"k": 1}\r{"k": 2}', "is no JSON object: trailing characters"),
-        (b'{"k": 1e99999999999}', "has .* in field 1 of the key, which is no number"),
+        (b'{"k": 1e99999999999}', 'has .* in column "k", which is no number'),
         (b'\xef\xbb\xbf{"k": 1}', "is no JSON object: expected value"),
     ],
 )
 def test_lines_that_have_no_key_are_named(line: bytes, message: str) -> None:
     with disk_dir() as disk:
-        where = rf"in\.jsonl: the record at byte {len(GOOD)} "
-        with pytest.raises(core.RunError, match=where + message):
+        lines = GOOD.count(b"\n")
+        where = rf"in\.jsonl: the record in line {lines + 1} \(byte {len(GOOD)}\) "
+        with pytest.raises(core.UsageError, match=where + message):
             sorted_lines(disk, GOOD + line + b"\n", TableOrder(by="k"))
         assert not (disk / "out").exists()
 

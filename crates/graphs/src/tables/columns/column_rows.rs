@@ -80,7 +80,7 @@ impl RowSource for ColumnRows {
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         let split = &self.splits[split];
         let (file, split) = (self.table.file(split), &split.split);
-        let fail = |why: String| Failure::at(&file.file.name(), 0, format!("{}: {why}", file.name));
+        let fail = |why: String| Failure::bad_input(format!("input {}: {why}", file.name));
         let batches = split.decode(bytes, BATCH_ROWS);
         let batches = batches.map_err(|why| fail(why.to_string()))?;
         let mut writer = RowWriter::new(&self.layout);

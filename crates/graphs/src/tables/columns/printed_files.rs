@@ -84,7 +84,7 @@ impl Encoder<'_> {
     fn end_batch(&mut self) -> Result<(), StageError> {
         if let Some(batch) = self.batch.finish().map_err(|why| fail(&why))? {
             let printed = self.printer.print(&batch, &mut self.text);
-            printed.map_err(|why| fail(&why))?;
+            printed.map_err(|why| Failure::bad_input(why.to_string()))?;
         }
         self.file.append(&self.text)?;
         self.text.clear();

@@ -134,14 +134,14 @@ impl RowFolders for OutputFolders {
     }
 
     fn begin_file(&self, row: &[u8], place: usize) -> Result<usize, StageError> {
-        let folder = self.columns.path(row).map_err(Failure::new)?;
+        let folder = self.columns.path(row).map_err(Failure::bad_input)?;
         let name = format!("{folder}/{}{}", part_name(place), self.suffix);
         let folder_key = self.beginning(row)?.to_vec();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() == MOST_FILES {
             let why = format!("the rows have more than {MOST_FILES} folders and files");
             let fix = "use columns with fewer values for folders";
-            return Err(Failure::new(format!("{why}; {fix}")).into());
+            return Err(Failure::bad_input(format!("{why}; {fix}")).into());
         }
         let number = self.paths.add(|number| (self.path_of)(number, &name));
         names.push(FileName {

@@ -64,8 +64,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let files = TableFile::find(std::slice::from_ref(&config.input), &objects)?;
     let file = files.first().ok_or_else(|| usage_error("no input"))?;
     let refuse = |why: String| usage_error(format!("input {}: {why}", file.name()));
-    let text = TextInput::open(file)?.beginning(INFERRED_BYTES)?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
+    let input = TextInput::open(file)?;
+    let whole = input.beginning(INFERRED_BYTES)?;
+    let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&whole);
     let first = &text[..record_end(text, Some(QUOTE)).unwrap_or(text.len())];
     check_first(first).map_err(refuse)?;
     let dialect = Dialect {
@@ -88,8 +89,8 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let records = records.get(header.len()..).unwrap_or_default();
     let records = charset.to_utf8(records).map_err(refuse)?;
     let types = infer_csv(&records, dialect, names.len()).map_err(|(at, why)| {
-        let at = at + header.len();
-        refuse(format!("the record at byte {at} {why}"))
+        let begin = whole.len() - text.len() + header.len() + charset.bytes(&records[..at]);
+        usage_error(input.record_refusal(begin as u64, &why))
     })?;
     let is_typed = |name: &String| {
         config

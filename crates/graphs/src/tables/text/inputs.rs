@@ -13,6 +13,10 @@ use crate::tables::input::table_file::TableFile;
 
 /// Bytes of a file that are read at once to find its first line.
 const STEP_BYTES: usize = 64 << 10;
+/// Text in which lines are counted to say where a record is.
+const COUNTED_BYTES: u64 = 1 << 30;
+/// Bytes of it that are read at once.
+const COUNTED_STEP_BYTES: usize = 4 << 20;
 /// What a file begins with that is compressed in a way that is not read.
 const XZ: &[u8] = b"\xfd7zXZ\0";
 /// What a file in UTF-8 may begin with.
@@ -190,6 +194,57 @@ impl TextInput {
     /// # Errors
     /// When it cannot be read or decompressed.
     pub fn beginning(&self, bytes: usize) -> Result<Vec<u8>, JobError> {
+        let mut text = Vec::with_capacity(bytes);
+        self.read(bytes, |piece| {
+            let wanted = bytes - text.len();
+            text.extend_from_slice(&piece[..piece.len().min(wanted)]);
+            text.len() < bytes
+        })?;
+        Ok(text)
+    }
+
+    /// Why a record that begins at a byte of its text cannot be used: where it is, and `why`.
+    #[must_use]
+    pub fn record_refusal(&self, offset: u64, why: &str) -> String {
+        let (name, of_text) = (
+            self.file.name(),
+            if self.is_compressed() {
+                " of its text"
+            } else {
+                ""
+            },
+        );
+        match self.line_at(offset) {
+            Some(line) => {
+                format!("input {name}: the record in line {line} (byte {offset}{of_text}) {why}")
+            }
+            None => format!("input {name}: the record at byte {offset}{of_text} {why}"),
+        }
+    }
+
+    /// The number of the line that begins at a byte of its text, from 1 on, unless that is so far
+    /// behind that counting takes long.
+    fn line_at(&self, offset: u64) -> Option<u64> {
+        if offset > COUNTED_BYTES {
+            return None;
+        }
+        let (mut left, mut line) = (offset as usize, 1);
+        let counted = self.read(COUNTED_STEP_BYTES, |piece| {
+            let before = &piece[..piece.len().min(left)];
+            line += memchr::memchr_iter(b'\n', before).count() as u64;
+            left -= before.len();
+            left > 0
+        });
+        (counted.is_ok() && left == 0).then_some(line)
+    }
+
+    /// Gives its text from the beginning on, in pieces of up to `piece_bytes`, until `take` has
+    /// enough.
+    fn read(
+        &self,
+        piece_bytes: usize,
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), JobError> {
         let unreadable = |why: io::Error| self.file.read_error(&why);
         let opened = self.file.open().map_err(unreadable)?;
         let step = |at: u64, bytes: usize| {
@@ -197,16 +252,24 @@ impl TextInput {
             opened.read(at.min(end)..end).map_err(unreadable)
         };
         let Some(compression) = self.compression else {
-            return Ok(step(0, bytes)?.into());
+            let mut at = 0;
+            loop {
+                let piece = step(at, piece_bytes)?;
+                at += piece.len() as u64;
+                if piece.is_empty() || !take(&piece) {
+                    return Ok(());
+                }
+            }
         };
         let damaged = |why: FormatError| usage_error(format!("input {}: {why}", self.file.name()));
         let window = compression.window_bytes;
         let mut stream = Decompressor::new(compression.codec, window).map_err(damaged)?;
-        let (mut text, mut known, mut at) = (vec![0; bytes], 0, 0);
-        while known < bytes {
-            match stream.read(&mut text[known..]).map_err(damaged)? {
-                Some(0) => break,
-                Some(read) => known += read,
+        let (mut text, mut at) = (vec![0; piece_bytes], 0);
+        loop {
+            match stream.read(&mut text).map_err(damaged)? {
+                Some(0) => return Ok(()),
+                Some(read) if take(&text[..read]) => (),
+                Some(_) => return Ok(()),
                 None => {
                     let bytes = step(at, STEP_BYTES)?;
                     at += bytes.len() as u64;
@@ -217,7 +280,5 @@ impl TextInput {
                 }
             }
         }
-        text.truncate(known);
-        Ok(text)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonnage_formats::Pieces;
 use tonnage_formats::text::{RecordCutter, TooLong};
 use tonnage_pipeline::{Failure, StageError};
-use tonnage_stages::extent::{Extent, FileRef, Piece};
+use tonnage_stages::extent::{Extent, Piece};
 
 use crate::inputs::{Input, first_of_file};
 use crate::phases::workers;
@@ -39,7 +39,7 @@ pub struct TextRecords {
 
 #[derive(Debug)]
 struct TextFile {
-    file: FileRef,
+    input: TextInput,
     /// The number of its first byte among all files.
     before: u64,
     /// Where the part of it begins that is read.
@@ -73,8 +73,7 @@ pub struct FileRecords<'a> {
     pub offset: u64,
     /// The number of the file's first byte among all files, about.
     pub before: u64,
-    file: &'a FileRef,
-    is_compressed: bool,
+    input: &'a TextInput,
     quote: Option<u8>,
 }
 
@@ -90,17 +89,8 @@ impl<'a> FileRecords<'a> {
     }
 
     /// Why a record that begins at a byte of the file cannot be used.
-    pub fn failure(&self, offset: u64, why: &str) -> StageError {
-        let (name, of) = (
-            self.file.name(),
-            if self.is_compressed {
-                " of its text"
-            } else {
-                ""
-            },
-        );
-        let what = format!("{}: the record at byte {offset}{of} {why}", name.display());
-        Failure::at(&name, offset, what).into()
+    pub fn refusal(&self, offset: u64, why: &str) -> StageError {
+        Failure::bad_input(self.input.record_refusal(offset, why)).into()
     }
 }
 
@@ -138,7 +128,7 @@ impl TextRecords {
                 }
             };
             files.push(TextFile {
-                file: input.file.clone(),
+                input: text.clone(),
                 before: input.file_number.map_or(before, first_of_file),
                 begin: input.offset,
                 split_bytes: split_bytes as u64,
@@ -195,7 +185,7 @@ impl TextRecords {
                 offset: split.offset,
                 in_order: false,
                 pieces: vec![Piece {
-                    file: self.files[split.file].file.clone(),
+                    file: self.files[split.file].input.file.input.file.clone(),
                     offset: split.offset,
                     len: split.bytes,
                     crc: None,
@@ -229,7 +219,7 @@ impl TextRecords {
                 let found = cutter.records_of(number, bytes);
                 let found = found.map_err(|TooLong { split, bytes }| {
                     let begin = file.begin + split as u64 * file.split_bytes;
-                    file.failure(begin, &format!(
+                    file.refusal(&format!(
                         "a record that begins behind byte {begin} has more than {bytes} bytes, and \
                          with this memory that is too long; use more memory"
                     ))
@@ -275,22 +265,21 @@ impl TextFile {
             bytes,
             offset,
             before: self.before,
-            file: &self.file,
-            is_compressed: matches!(self.content, Content::Compressed(_)),
+            input: &self.input,
             quote: format.quote,
         }
     }
 
-    fn failure(&self, offset: u64, why: &str) -> StageError {
-        let name = self.file.name();
-        Failure::at(&name, offset, format!("{}: {why}", name.display())).into()
+    fn refusal(&self, why: &str) -> StageError {
+        let name = self.input.file.name();
+        Failure::bad_input(format!("input {name}: {why}")).into()
     }
 
     fn stream_failure(&self, why: StreamError<StageError>) -> StageError {
         match why {
             StreamError::Refused(why) => why,
-            StreamError::Damaged(why) => self.failure(0, &why.to_string()),
-            StreamError::TooLong { offset } => self.failure(0, &format!(
+            StreamError::Damaged(why) => self.refusal(&why.to_string()),
+            StreamError::TooLong { offset } => self.refusal(&format!(
                 "the record at byte {offset} of its text is too long for this memory; use more memory"
             )),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tonnage_formats::Pieces;
-use tonnage_formats::text::{KeyError, KeyScratch, RecordKeys};
+use tonnage_formats::text::{KeyError, KeyScratch, RecordKeys, beginning_of};
 use tonnage_pipeline::StageError;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::work::{RowSource, TakeRows};
@@ -20,6 +20,8 @@ const STRIDE_BYTES: usize = 64 << 10;
 pub struct TextFormat {
     /// Makes the keys.
     pub keys: RecordKeys,
+    /// The names of the columns of the key.
+    pub names: Vec<String>,
     /// How files are divided.
     pub records: RecordFormat,
     /// Whether rows with equal keys keep their order.
@@ -41,6 +43,7 @@ impl TextFormat {
 pub struct TextRows {
     records: TextRecords,
     keys: RecordKeys,
+    names: Vec<String>,
     shape: RowShape,
     memory_bytes: usize,
 }
@@ -57,6 +60,7 @@ impl TextRows {
             memory_bytes: 4 * STRIDE_BYTES + TextRecords::memory_bytes(inputs, split_bytes),
             records: TextRecords::new(inputs, &format.records, split_bytes, most_bytes),
             keys: format.keys.clone(),
+            names: format.names.clone(),
             shape: format.shape(),
         }
     }
@@ -81,13 +85,31 @@ impl TextRows {
                     })
                 }
             };
-            pushed.map_err(|why| records.failure(offset, &refusal(why)))?;
+            pushed.map_err(|why| records.refusal(offset, &self.refusal(why)))?;
             if rows.bytes() >= STRIDE_BYTES {
                 take(rows.rows())?;
                 rows.clear();
             }
         }
         take(rows.rows())
+    }
+
+    /// What is wrong with a record that has no key.
+    fn refusal(&self, why: KeyError) -> String {
+        match why {
+            KeyError::Value {
+                number,
+                kind,
+                value,
+            } => format!(
+                "has {} in column {:?}, which is no {}; correct it, or specify the column's type \
+                 in the schema",
+                beginning_of(&value),
+                self.names[number],
+                kind.name()
+            ),
+            KeyError::Record(why) => why,
+        }
     }
 }
 
@@ -103,23 +125,6 @@ impl RowSource for TextRows {
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         self.records
             .whole_records(split, bytes, |records| self.rows_of(records, take))
-    }
-}
-
-/// What is wrong with a record that has no key.
-fn refusal(why: KeyError) -> String {
-    match why {
-        KeyError::Value {
-            number,
-            kind,
-            value,
-        } => format!(
-            "has {value:?} in field {} of the key, which is no {}; correct it, or sort by another \
-             field",
-            number + 1,
-            kind.name()
-        ),
-        KeyError::Record(why) => why,
     }
 }
 

@@ -45,6 +45,8 @@ pub struct TextConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FieldConfig {
+    /// What it is called.
+    name: String,
     /// Its place in the record, or its path in an object; the whole record without either.
     place: Option<usize>,
     #[serde(default)]
@@ -114,6 +116,7 @@ pub fn open(
     inputs.check_headers(config.header.as_bytes())?;
     let format = TextFormat {
         keys: config.record_keys(),
+        names: config.keys.iter().map(|key| key.name.clone()).collect(),
         records: RecordFormat {
             quote: config.quote,
             header: config.header.clone().into_bytes(),

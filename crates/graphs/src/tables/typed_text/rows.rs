@@ -72,7 +72,7 @@ impl RowSource for TypedRows {
         self.records.whole_records(split, bytes, |records| {
             for (offset, record) in records.iter() {
                 let pushed = batch.push(&records, offset, record);
-                pushed.map_err(|why| records.failure(offset, &why))?;
+                pushed.map_err(|why| records.refusal(offset, &why))?;
                 batch.give_if_full(take)?;
             }
             // The next ones may be of before these.

@@ -13,7 +13,7 @@ import msgspec
 
 from tonnage.base import core
 from tonnage.base.records.base import decode
-from tonnage.cluster.failure_kinds import DeterministicError
+from tonnage.cluster.failure_kinds import BadInput, DeterministicError
 from tonnage.cluster.step_worker import Handler
 from tonnage.run.sort.cluster import table_messages as messages
 from tonnage.run.sort.table_input import TableInput
@@ -236,6 +236,8 @@ def _data_errors() -> Iterator[None]:
     """What rows of any node raise, no machine causes."""
     try:
         yield
+    except core.UsageError as why:
+        raise BadInput(str(why)) from why
     except core.RunError as why:
         if why.stage in DATA_STAGES:
             raise DeterministicError(why.why) from why
