@@ -20,7 +20,7 @@ use tonnage_graphs::error::JobError;
 use tonnage_graphs::objects::{object_input, object_prefix, object_upload};
 use tonnage_graphs::phases;
 use tonnage_graphs::sort::{gensort, sort_job, valsort};
-use tonnage_graphs::tables::{csv_beginning, table_sort};
+use tonnage_graphs::tables::{csv_beginning, table_sort, text_beginning};
 use tonnage_graphs::{Plan, Shape, benches, cluster, hash, map_reduce, reduce};
 use tonnage_pipeline::RunHandle;
 
@@ -73,6 +73,7 @@ impl Job {
                 start(config, job, &handle)
             }
             "sort" => start(config, sort_job::run, &handle),
+            "text_beginning" => start(config, text_beginning::run, &handle),
             "csv_beginning" => start(config, csv_beginning::run, &handle),
             "table_sort" => start(config, table_sort::run, &handle),
             "disk_bench" => start(config, benches::disk::run, &handle),

@@ -13,4 +13,4 @@ pub mod table_sort;
 mod text;
 mod typed_text;
 
-pub use text::csv_beginning;
+pub use text::{beginning as text_beginning, csv_beginning};

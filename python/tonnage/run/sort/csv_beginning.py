@@ -1,4 +1,4 @@
-"""The beginning of a CSV file: the names of its columns, and the types that their values have.
+"""The beginning of CSV files: the names of their columns, and the types that values have.
 
 The core reads it, so that nothing as large as PyArrow is imported (``csv_beginning.rs`` in
 ``crates/graphs/src/tables/text``).
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvBeginning:
-    """What a file begins with."""
+    """What files begin with."""
 
     file: str
     delimiter: str
@@ -35,7 +35,7 @@ class CsvBeginning:
     def read(
         cls, inputs: TableInput, name: str, dialect: Dialect, typed: Collection[str] | None
     ) -> CsvBeginning:
-        """Reads the beginning of the first file, of the format ``name``, ``csv`` or ``tsv``.
+        """Reads the beginning of the first files, of the format ``name``, ``csv`` or ``tsv``.
 
         ``typed`` are the columns that need a type; all by default.
 
@@ -44,7 +44,7 @@ class CsvBeginning:
         """
         delimiter = dialect.delimiter_of(name)
         config = {
-            "input": inputs.to_json()[0],
+            "inputs": inputs.to_json(),
             "delimiter": ord(delimiter),
             "header": dialect.has_header,
             "upper_half": dialect.upper_half(),
@@ -54,7 +54,7 @@ class CsvBeginning:
         found = core.run("csv_beginning", config)
         inputs.sources.list_requests.append(found["requests"])
         return cls(
-            file=inputs.first.name,
+            file=found["file"],
             delimiter=delimiter,
             header=bytes(found["header"]),
             names=found["names"],

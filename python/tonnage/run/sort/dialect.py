@@ -78,16 +78,6 @@ class Dialect:
             )
         return "".join(characters)
 
-    def to_utf8(self, text: bytes) -> bytes:
-        """Text in UTF-8, without a byte order mark; what is no character is replaced."""
-        upper_half = self.upper_half()
-        if upper_half is None:
-            return text.removeprefix(codecs.BOM_UTF8)
-        lower_half = map(chr, range(128))
-        return (
-            text.decode("latin-1").translate(dict(enumerate([*lower_half, *upper_half]))).encode()
-        )
-
 
 def _character(codec: codecs.CodecInfo, byte: int) -> str:
     """The character of a byte; none if more bytes belong to it."""

@@ -1,19 +1,21 @@
 """JSON lines that are sorted as they are, by members of their objects.
 
 What a member is compared as (a string, a number, or a boolean) is inferred from the first MiB of
-the first file.
+the first file that is not blank.
 """
+
+from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.run.formats.compression import beginning
-from tonnage.run.formats.lines import BEGINNING_BYTES
 from tonnage.run.sort.order import ColumnOrder
 from tonnage.run.sort.text import text_format
-from tonnage.run.storage.sources import InputFile, Sources
+
+if TYPE_CHECKING:
+    from tonnage.run.sort.table_input import TableInput
 
 KINDS: dict[type, str] = {bool: "boolean", int: "decimal", float: "decimal", str: "bytes"}
 """What values are compared as."""
@@ -25,17 +27,14 @@ NAMED = {
 }
 
 
-def json_lines(
-    first: InputFile,
-    sources: Sources,
-    order: Sequence[ColumnOrder],
-) -> dict[str, Any]:
+def json_lines(inputs: TableInput, order: Sequence[ColumnOrder]) -> dict[str, Any]:
     """Lines of JSON; ``user.id`` is the member ``id`` of the object ``user``.
 
     Raises:
         UsageError: There is no such member, or it has values of several kinds.
     """
-    objects = list(_objects(beginning(first, sources, BEGINNING_BYTES)))
+    first, text = inputs.beginning()
+    objects = list(_objects(text))
     keys = []
     for column in order:
         # A name may have a dot itself.
@@ -46,7 +45,7 @@ def json_lines(
                 "name": column.name,
                 "place": None,
                 "path": path,
-                "kind": _kind(first.name, column.name, path, objects),
+                "kind": _kind(first, column.name, path, objects),
                 "descending": column.descending,
                 "nulls_first": column.nulls_first,
             }
@@ -54,10 +53,9 @@ def json_lines(
     return text_format(keys, None, None, "", ".jsonl")
 
 
-def _objects(text: bytes) -> Iterator[dict[str, Any]]:
-    """The objects of whole lines; the core names those that are none."""
-    end = text.rfind(b"\n") + 1 if len(text) == BEGINNING_BYTES else len(text)
-    for line in text[:end].split(b"\n"):
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The objects of lines; the core names those that are none."""
+    for line in text.split("\n"):
         try:
             found = json.loads(line)
         except ValueError:

@@ -39,6 +39,19 @@ class TableInput:
             for each in self.files
         ]
 
+    def beginning(self, upper_half: str | None = None) -> tuple[str, str]:
+        """The first file whose text is not blank, and the whole lines in its first MiB.
+
+        Bytes from 128 on are these characters; UTF-8 by default.
+
+        Raises:
+            UsageError: It cannot be read, or decompressed.
+        """
+        config = {"inputs": self.to_json(), "upper_half": upper_half}
+        found = core.run("text_beginning", config | {"volumes": self.store.to_json()})
+        self.sources.list_requests.append(found["requests"])
+        return found["file"], found["text"]
+
     def refuse_folders(self, what: str) -> None:
         """Refuse folders of columns where ``what`` has no place for their values."""
         placed = next((each for each in self.files if each.folders), None)

@@ -9,6 +9,7 @@ from tonnage.base import core
 from tonnage.run.sort import text, typed_text
 from tonnage.run.sort.csv_beginning import CsvBeginning
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
+from tonnage.run.sort.json_lines import json_lines
 from tonnage.run.sort.order import ColumnOrder
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ def text_config(
         has_delimiter = dialect.delimiter is not None
         return text.lines(order, dialect.delimiter_of(name) if has_delimiter else None)
     if name == "json" and not is_changed and dialect.encoding is None:
-        from tonnage.run.sort.json_lines import json_lines  # With NumPy and PyArrow.
-
-        return json_lines(inputs.first, inputs.sources, order)
+        return json_lines(inputs, order)
     what: dict[str, Any] = {
         "columns": columns,
         "given": given,

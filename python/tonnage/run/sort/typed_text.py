@@ -100,17 +100,16 @@ def _refuse_twice(columns: Sequence[str] | None) -> None:
 def _json_schema(inputs: TableInput, given: pa.Schema | None, dialect: Dialect) -> pa.Schema:
     import pyarrow as pa
 
-    from tonnage.run.formats import compression
     from tonnage.run.formats.json import infer_fields
-    from tonnage.run.formats.lines import BEGINNING_BYTES
 
-    raw = compression.beginning(inputs.first, inputs.sources, BEGINNING_BYTES)
-    text = dialect.to_utf8(raw if len(raw) < BEGINNING_BYTES else raw[: raw.rfind(b"\n") + 1])
+    first, text = inputs.beginning(dialect.upper_half())
+    if given is None and not text:
+        raise core.UsageError(f"input {first}: it is empty, as all files are; specify a schema")
     try:
-        inferred = infer_fields(text)
+        inferred = infer_fields(text.encode())
     except pa.ArrowInvalid as why:
         if given is None:
-            raise core.UsageError(f"input {inputs.first.name}: {why}; specify a schema") from why
+            raise core.UsageError(f"input {first}: {why}; specify a schema") from why
         return given
     if given is None or {*inferred.names} <= {*given.names}:
         return inferred if given is None else given

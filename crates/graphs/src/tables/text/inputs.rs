@@ -19,6 +19,8 @@ const COUNTED_BYTES: u64 = 1 << 30;
 const COUNTED_STEP_BYTES: usize = 4 << 20;
 /// What a file begins with that is compressed in a way that is not read.
 const XZ: &[u8] = b"\xfd7zXZ\0";
+/// Text at the beginning of a file that tells what values are.
+pub const INFERRED_BYTES: usize = 1 << 20;
 /// What a file in UTF-8 may begin with.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -1,5 +1,6 @@
 //! Text: lines, and records of fields.
 
+pub mod beginning;
 pub mod csv_beginning;
 pub mod files;
 pub mod inputs;

@@ -1,0 +1,56 @@
+"""Text of several files, some of which are empty."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from run.sort.test_typed_text import sort_files
+from tonnage.base import core
+from tonnage.run.sort.tables import TableOrder
+
+HEADER = b"k,v\n"
+ROWS = [b"10,a\n", b"9,b\n", b"-1,c\n"]
+EMPTY = {"no bytes": b"", "a header": b"k,v", "a mark": b"\xef\xbb\xbf", "gzip": gzip.compress(b"")}
+
+
+def write(directory: Path, files: dict[str, bytes]) -> list[Path]:
+    directory.mkdir()
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    return [directory / name for name in files]
+
+
+@pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("output", [None, "json"])
+def test_empty_csv_files_hide_no_types(empty: bytes, output: str | None, tmp_path: Path) -> None:
+    files = {"a.csv": empty, "b.csv": HEADER + ROWS[0], "c.csv": HEADER + b"".join(ROWS[1:])}
+    inputs = write(tmp_path / "in", files)
+    _, parts = sort_files(tmp_path, inputs, TableOrder(by="k", output_format=output))
+    lines = [line for part in parts for line in part.read_bytes().splitlines(keepends=True)]
+    if output is None:
+        assert [line for line in lines if line != HEADER] == ROWS[::-1]
+        assert lines.count(HEADER) == len(parts)
+    else:
+        assert [line[5:7].strip(b",") for line in lines] == [b"-1", b"9", b"10"]
+
+
+def test_headers_alone_are_an_empty_table(tmp_path: Path) -> None:
+    inputs = write(tmp_path / "in", {"a.csv": HEADER, "b.csv": b"k,v"})
+    _, parts = sort_files(tmp_path, inputs, TableOrder(by="k"))
+    assert [part.read_bytes() for part in parts] == [HEADER]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+def test_nothing_at_all_has_no_columns(name: str, tmp_path: Path) -> None:
+    inputs = write(tmp_path / "in", {name: b"", f"{name}.gz": gzip.compress(b"")})
+    order = TableOrder(by="k", output_format="parquet", format=name[2:])
+    with pytest.raises(core.UsageError, match=rf"input \S+{name}\.gz: it is empty, as all"):
+        sort_files(tmp_path, inputs, order)
+
+
+def test_blank_json_files_hide_no_kinds(tmp_path: Path) -> None:
+    rows = b'{"k": 10}\n{"k": 9}\n'
+    inputs = write(tmp_path / "in", {"a.json": gzip.compress(b""), "b.json": rows})
+    _, parts = sort_files(tmp_path, inputs, TableOrder(by="k"))
+    assert b"".join(part.read_bytes() for part in parts) == b'{"k": 9}\n{"k": 10}\n'
