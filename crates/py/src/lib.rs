@@ -94,6 +94,7 @@ impl Job {
             "fleet_copy" => start(config, cluster::re_replicate::run, &handle),
             "fleet_table_schema" => start(config, cluster::tables::schema::run, &handle),
             "fleet_table_reading" => start(config, cluster::tables::schema::run_common, &handle),
+            "fleet_table_quotes" => start(config, cluster::tables::quotes::run, &handle),
             "fleet_table_sample" => start(config, cluster::tables::sample::run, &handle),
             "fleet_table_boundaries" => start(config, cluster::tables::boundaries::run, &handle),
             "fleet_table_pass_one" => start(config, cluster::tables::pass_one::run, &handle),

@@ -104,7 +104,7 @@ impl RecordCutter {
         let Some(quote) = self.quote else {
             return vec![(split, bytes, false)];
         };
-        let is_odd = memchr::memchr_iter(quote, &bytes).count() % 2 == 1;
+        let is_odd = has_odd_quotes(&bytes, quote);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.early.insert(split, (bytes, is_odd));
         let mut ready = Vec::new();
@@ -123,17 +123,14 @@ impl RecordCutter {
     fn ends_of(&self, bytes: Bytes, is_quoted: bool) -> (Ends, Option<(usize, Bytes)>) {
         let newline = match self.quote {
             None => memchr::memchr(b'\n', &bytes),
-            Some(quote) => first_newline(&bytes, quote, is_quoted),
+            Some(quote) => newline_outside(&bytes, quote, &mut { is_quoted }),
         };
         let Some(first) = newline else {
             return (Ends::Within(Bytes::copy_from_slice(&bytes)), None);
         };
         let last = match self.quote {
             None => memchr::memrchr(b'\n', &bytes),
-            Some(quote) => {
-                let is_odd = memchr::memchr_iter(quote, &bytes).count() % 2 == 1;
-                last_newline(&bytes, quote, is_quoted ^ is_odd)
-            }
+            Some(quote) => last_newline(&bytes, quote, is_quoted ^ has_odd_quotes(&bytes, quote)),
         };
         let last = last.unwrap_or(first);
         let ends = Ends::Across {
@@ -228,16 +225,23 @@ impl RecordCutter {
     }
 }
 
-/// The first newline that is not within quotes.
-fn first_newline(bytes: &[u8], quote: u8, mut is_quoted: bool) -> Option<usize> {
+/// The first newline that is not within quotes; `is_quoted` tells whether the bytes begin within
+/// them, and then whether what was looked at ends so.
+pub fn newline_outside(bytes: &[u8], quote: u8, is_quoted: &mut bool) -> Option<usize> {
     for at in memchr::memchr2_iter(b'\n', quote, bytes) {
         if bytes[at] == quote {
-            is_quoted = !is_quoted;
-        } else if !is_quoted {
+            *is_quoted = !*is_quoted;
+        } else if !*is_quoted {
             return Some(at);
         }
     }
     None
+}
+
+/// Whether there is an odd number of quotes: then the bytes end within quotes, or begin so.
+#[must_use]
+pub fn has_odd_quotes(bytes: &[u8], quote: u8) -> bool {
+    memchr::memchr_iter(quote, bytes).count() % 2 == 1
 }
 
 /// The last newline that is not within quotes, if the bytes end within quotes or not.

@@ -64,6 +64,18 @@ pub enum FormatConfig {
     },
 }
 
+impl FormatConfig {
+    /// The byte around what may have newlines, if there is one.
+    #[must_use]
+    pub fn quote(&self) -> Option<u8> {
+        match self {
+            Self::Columns { .. } => None,
+            Self::Text(text) => text.quote(),
+            Self::TypedText { input, .. } => input.quote(),
+        }
+    }
+}
+
 /// Opens the input.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! Stages that data ends in.
 
+mod count_quotes;
 mod discard;
 mod lend;
 mod put;
@@ -10,6 +11,7 @@ mod to_host;
 mod write;
 mod write_objects;
 
+pub use count_quotes::CountQuotes;
 pub use discard::Discard;
 pub use lend::Lend;
 pub use put::{Put, PutAs};

@@ -46,12 +46,14 @@ class Sampler(Protocol):
         chunks: int,
         step: Step[Any, SampleResult] = SAMPLE,
         numbers: Sequence[int] | None = None,
+        of_splits: Mapping[str, Sequence[Any]] | None = None,
         **more: Any,
     ) -> list[bytes]:
         """What nodes find in so many chunks together, evenly spread over splits of these numbers.
 
         ``step`` is asked of each node with its share of the splits; by default, all. ``more`` are
-        fields that the step's request has in addition to `messages.Sample`.
+        fields that the step's request has in addition to `messages.Sample`; so are ``of_splits``,
+        which have a value for each of all splits, of which a request has those of its own.
         """
 
 

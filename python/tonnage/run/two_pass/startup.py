@@ -123,6 +123,7 @@ def _sample(
     chunks: int,
     step: Step[Any, messages.SampleResult] = messages.SAMPLE,
     numbers: Sequence[int] | None = None,
+    of_splits: Mapping[str, Sequence[Any]] | None = None,
     **more: Any,
 ) -> list[bytes]:
     """A `job_spec.Sampler`: what nodes find in their shares of the splits."""
@@ -137,6 +138,9 @@ def _sample(
                 chunks=-(-chunks * sum(splits[each].bytes for each in share) // total) or 1,
                 files=job.files(splits, share),
                 **more,
+                **{
+                    name: [all_[each] for each in share] for name, all_ in (of_splits or {}).items()
+                },
             )
             for node, share in shares.items()
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -157,3 +158,45 @@ def test_text_goes_from_objects_to_disks(disk: Path, s3: Bucket) -> None:
     records = [line for line in texts["csv"] if line != b"k,v"]
     assert records == sorted(lines, key=lambda line: int(line.split(b",")[0]))
     assert texts["lines"] == sorted([*lines, b"k,v", b"k,v"])
+
+
+def quoted_records(seed: int) -> list[tuple[int, str]]:
+    """Keys, and texts of which most are quoted lines and quotes: a newline rarely ends a record."""
+    draw = random.Random(seed)
+    pieces = ["\n", '"', "x,", "7,7\n", "long " * 300, "\n\n\n"]
+    texts = ["".join(draw.choices(pieces, k=1 + draw.randrange(8))) for _ in range(4_000)]
+    return [(draw.randrange(10**6), text) for text in texts]
+
+
+def as_csv(records: list[tuple[int, str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("k", "text"), *records])
+    return text.getvalue().encode()
+
+
+@pytest.mark.parametrize("place", ["disk", "store"])
+@pytest.mark.parametrize("output_format", [None, "parquet"])
+def test_one_csv_file_with_newlines_in_quotes_is_divided_over_nodes(
+    disk: Path, request: pytest.FixtureRequest, place: str, output_format: str | None
+) -> None:
+    records = quoted_records(3)
+    (disk / "in.csv").write_bytes(as_csv(records))
+    inputs, more = [str(disk / "in.csv")], {}
+    if place == "store":
+        s3: Bucket = request.getfixturevalue("s3")
+        s3.put("in/a.csv", as_csv(records))
+        inputs = [f"s3://{BUCKET}/in/"]
+        more = {"object_store": ObjectStoreOptions(endpoint=s3.endpoint, requests=4)}
+    order = TableOrder(by="k", stable=True, output_format=output_format)
+    record = run_two_pass(SortMachines(*NODES), disk / "job", job(disk, inputs, order, **more))
+    assert all(node.read_bytes for node in record.nodes)
+    assert json.loads((disk / "job" / "plan.json").read_text())["table"]["quoted"]
+    if output_format == "parquet":
+        rows = pa.concat_tables(map(pq.read_table, parts(disk))).to_pylist()
+        found = [(row["k"], row["text"]) for row in rows]
+    else:
+        texts = [io.StringIO(path.read_text(), newline="") for path in parts(disk)]
+        of_parts = [[*csv.reader(text)][1:] for text in texts]
+        found = [(int(k), text) for rows in of_parts for k, text in rows]
+    assert found == sorted(records, key=lambda each: each[0])
+    assert record.records == len(records)

@@ -30,6 +30,9 @@ pub struct TableFileConfig {
     /// Its number among all files of a job, where these are not all known.
     #[serde(default)]
     pub number: Option<u64>,
+    /// Of a part of a text file, if it is known: whether it begins, and ends, within quotes.
+    #[serde(default)]
+    pub quoted: Option<(bool, bool)>,
 }
 
 /// A file, or a part of one, that is there.
@@ -39,6 +42,8 @@ pub struct TableFile {
     pub input: Input,
     /// Columns by its folders.
     pub folders: FolderColumns,
+    /// Whether it begins, and ends, within quotes, if it is a part of which that is known.
+    pub quoted: Option<(bool, bool)>,
     objects: ObjectFiles,
 }
 
@@ -57,6 +62,7 @@ impl TableFile {
                     ..input
                 },
                 folders: file.folders.clone(),
+                quoted: file.quoted,
                 objects: objects.clone(),
             })
             .collect())

@@ -205,21 +205,11 @@ impl<'a> TablePasses<'a> {
         Ok(found.clone())
     }
 
-    /// Reads extents into at most so many buffers, or as many as half of the memory has.
     fn read(&self, extents: &[Arc<Extent>], buffers: usize, gives: Port) -> ReadExtents {
-        let spans = extents.iter().map(|extent| extent.span());
-        let largest = spans.max().unwrap_or(0).max(aligned(1));
-        let fit = (self.memory.bytes() / 2 / largest).max(1);
+        let access = self.access.clone();
         ReadExtents {
-            disk: self.disk.clone(),
-            lanes: Arc::new(lanes(extents)),
-            access: self.access.clone(),
-            next: Arc::default(),
             gives,
-            record_bytes: 1,
-            buffers: buffers.min(fit).min(extents.len().max(1)),
-            buffer_bytes: largest,
-            modes: Arc::new(DiskModes::default()),
+            ..read_splits(&self.disk, access, &self.memory, extents, buffers)
         }
     }
 
@@ -443,6 +433,30 @@ impl<'a> TablePasses<'a> {
         let phase = self.watch.run_on_disks(name, graph, &self.memory, modes)?;
         self.phases.push(phase);
         Ok(())
+    }
+}
+
+/// Reads extents into at most so many buffers, or as many as half of the memory has.
+pub fn read_splits(
+    disk: &Disk,
+    access: ObjectAccess,
+    memory: &Arena,
+    extents: &[Arc<Extent>],
+    buffers: usize,
+) -> ReadExtents {
+    let spans = extents.iter().map(|extent| extent.span());
+    let largest = spans.max().unwrap_or(0).max(aligned(1));
+    let fit = (memory.bytes() / 2 / largest).max(1);
+    ReadExtents {
+        disk: disk.clone(),
+        lanes: Arc::new(lanes(extents)),
+        access,
+        next: Arc::default(),
+        gives: SPLITS,
+        record_bytes: 1,
+        buffers: buffers.min(fit).min(extents.len().max(1)),
+        buffer_bytes: largest,
+        modes: Arc::new(DiskModes::default()),
     }
 }
 

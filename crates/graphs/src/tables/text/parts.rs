@@ -1,9 +1,11 @@
 //! Parts of text files that end anywhere, as parts of whole records: a record belongs to the part
-//! in which it begins.
+//! in which it begins. Where newlines may be within quotes, it has to be known whether a part begins
+//! and ends within them, which only all bytes before it tell.
 
 use std::io;
 
 use tonnage_formats::ReadAt;
+use tonnage_formats::text::newline_outside;
 
 use super::inputs::TextInput;
 use crate::error::{JobError, usage_error};
@@ -15,8 +17,7 @@ const STEP_BYTES: u64 = 64 << 10;
 /// The records that begin in each input; those without any are left out.
 ///
 /// # Errors
-/// A part of a file whose records may have newlines in quotes, since only what is before it tells
-/// whether it begins within them; or what cannot be read.
+/// What cannot be read, or a part of which it has to be known whether it begins within quotes.
 pub fn whole_records(files: &[TableFile], quote: Option<u8>) -> Result<Vec<TableFile>, JobError> {
     let mut whole: Vec<TableFile> = Vec::new();
     for file in files {
@@ -34,20 +35,24 @@ pub fn whole_records(files: &[TableFile], quote: Option<u8>) -> Result<Vec<Table
             }
             continue;
         }
-        if quote.is_some() {
-            return Err(usage_error(format!(
-                "input {}: a file with quotes cannot be divided",
-                file.name()
-            )));
-        }
-        let find = |offset| {
+        let quoted = match (quote, file.quoted) {
+            (None, _) => (false, false),
+            (Some(_), Some(quoted)) => quoted,
+            (Some(_), None) => {
+                return Err(usage_error(format!(
+                    "input {}: a file with quotes cannot be divided before they are counted",
+                    file.name()
+                )));
+            }
+        };
+        let find = |offset, is_quoted| {
             let found = file
                 .open()
-                .and_then(|opened| record_at(opened.as_ref(), offset));
+                .and_then(|opened| record_at(opened.as_ref(), offset, (quote, is_quoted)));
             found.map_err(|why| file.read_error(&why))
         };
-        let begin = find(input.offset)?;
-        let end = find(input.offset + input.bytes)?;
+        let begin = find(input.offset, quoted.0)?;
+        let end = find(input.offset + input.bytes, quoted.1)?;
         if begin < end {
             let mut part = file.clone();
             (part.input.offset, part.input.bytes) = (begin, end - begin);
@@ -58,16 +63,28 @@ pub fn whole_records(files: &[TableFile], quote: Option<u8>) -> Result<Vec<Table
 }
 
 /// Where the first record begins that begins at `offset` or behind it; the file's end if none does.
-fn record_at(file: &dyn ReadAt, offset: u64) -> io::Result<u64> {
+/// Newlines between quotes end no record; what is at `offset` may be within quotes.
+fn record_at(
+    file: &dyn ReadAt,
+    offset: u64,
+    (quote, mut is_quoted): (Option<u8>, bool),
+) -> io::Result<u64> {
     let file_bytes = file.len();
     if offset == 0 || offset >= file_bytes {
         return Ok(offset.min(file_bytes));
     }
     let mut at = offset - 1; // The byte before a record is a newline.
+    if let Some(quote) = quote {
+        is_quoted ^= file.read(at..offset)?.first() == Some(&quote);
+    }
     while at < file_bytes {
         let end = file_bytes.min(at + STEP_BYTES);
         let bytes = file.read(at..end)?;
-        if let Some(newline) = memchr::memchr(b'\n', &bytes) {
+        let newline = match quote {
+            None => memchr::memchr(b'\n', &bytes),
+            Some(quote) => newline_outside(&bytes, quote, &mut is_quoted),
+        };
+        if let Some(newline) = newline {
             return Ok(at + newline as u64 + 1);
         }
         at = end;

@@ -79,6 +79,11 @@ impl FieldKindConfig {
 }
 
 impl TextConfig {
+    /// The byte around a field, if it may have quotes.
+    pub fn quote(&self) -> Option<u8> {
+        self.quote
+    }
+
     fn record_keys(&self) -> RecordKeys {
         let quote = self.quote;
         let members = self.keys.iter().map(|key| {

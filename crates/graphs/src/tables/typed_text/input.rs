@@ -33,6 +33,16 @@ pub struct TypedTextConfig {
     upper_half: Option<String>,
 }
 
+impl TypedTextConfig {
+    /// The byte around a field, if it may have quotes.
+    pub fn quote(&self) -> Option<u8> {
+        match self.records {
+            RecordKind::Csv { .. } => Some(QUOTE),
+            RecordKind::Json => None,
+        }
+    }
+}
+
 /// Files of text with columns.
 pub struct TypedText {
     inputs: TextInputs,
@@ -64,9 +74,10 @@ impl TypedText {
             kept: Arc::new(kept),
         };
         columns.reader().map_err(refuse)?;
-        let (quote, header) = match &config.records {
-            RecordKind::Csv { header, .. } => (Some(QUOTE), header.clone()),
-            RecordKind::Json => (None, Vec::new()),
+        let quote = config.quote();
+        let header = match &config.records {
+            RecordKind::Csv { header, .. } => header.clone(),
+            RecordKind::Json => Vec::new(),
         };
         let inputs = TextInputs::open(&whole_records(files, quote)?)?;
         inputs.check_headers(&header)?;

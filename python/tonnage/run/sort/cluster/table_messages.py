@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.cluster.protocol import Step
+from tonnage.cluster.protocol import Message, Step
 from tonnage.run.two_pass.job_dir.schemas import Bound
 from tonnage.run.two_pass.messages import (
     PassOne,
@@ -23,10 +23,27 @@ class LookAtColumns(Sample, frozen=True, kw_only=True):
     format: FormatConfig
 
 
-class SampleKeys(Sample, frozen=True, kw_only=True):
+class SplitPlace(Message, frozen=True, kw_only=True):
+    """What the reader of a split has to know of the rest of the input."""
+
+    file_number: int | None
+    """Among all files; none unless rows keep their order."""
+    begins_quoted: bool
+    ends_quoted: bool
+
+
+class CountQuotes(Sample, frozen=True, kw_only=True):
     format: FormatConfig
     split_bytes: int
     """Of what is read at once."""
+    numbers: list[int]
+    """Of the splits."""
+
+
+class SampleKeys(Sample, frozen=True, kw_only=True):
+    format: FormatConfig
+    split_bytes: int
+    places: list[SplitPlace]
 
 
 class TablePassOne(PassOne, frozen=True, kw_only=True):
@@ -38,8 +55,7 @@ class TablePassOne(PassOne, frozen=True, kw_only=True):
     bounds: list[Bound]
     room_bytes: int
     """About how much comes to the node."""
-    file_numbers: list[int]
-    """Of the splits' files among all; none unless rows keep their order."""
+    places: list[SplitPlace]
 
 
 class TablePassOneResult(PassOneResult, frozen=True, kw_only=True):
@@ -59,6 +75,7 @@ class TablePassTwo(PassTwo, frozen=True, kw_only=True):
 
 LOOK_AT_FORMAT = Step("look_at_format", Sample, SampleResult)
 LOOK_AT_COLUMNS = Step("look_at_columns", LookAtColumns, SampleResult)
+COUNT_QUOTES = Step("count_quotes", CountQuotes, SampleResult)
 SAMPLE_KEYS = Step("sample", SampleKeys, SampleResult)
 PASS_ONE = pass_one_step(TablePassOne, TablePassOneResult)
 PASS_TWO = pass_two_step(TablePassTwo)

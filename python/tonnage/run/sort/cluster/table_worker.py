@@ -60,6 +60,7 @@ class TableWorker(TwoPassWorker):
             *super().handlers(),
             Handler(messages.LOOK_AT_FORMAT, self.look_at_format),
             Handler(messages.LOOK_AT_COLUMNS, self.look_at_columns),
+            Handler(messages.COUNT_QUOTES, self.count_quotes),
         )
 
     def look_at_format(self, request: Sample, on_progress: OnProgress) -> SampleResult:
@@ -92,11 +93,26 @@ class TableWorker(TwoPassWorker):
         ]
         return _as_json(schemas, found["requests"])
 
+    def count_quotes(self, request: messages.CountQuotes, on_progress: OnProgress) -> SampleResult:
+        """The numbers of its splits that have an odd number of quotes, as JSON."""
+        self._refuse_changed(request.files)
+        config = {
+            "splits": self._splits(request.splits),
+            "format": request.format,
+            "split_bytes": request.split_bytes,
+        }
+        with self._unchanged(request.splits):
+            done = core.run("fleet_table_quotes", config | self._common, on_progress)
+        odd = [
+            number for number, is_odd in zip(request.numbers, done["odd"], strict=True) if is_odd
+        ]
+        return _as_json(odd, done["requests"])
+
     def sample(self, request: messages.SampleKeys, on_progress: OnProgress) -> SampleResult:
         sample = self._rooms[0] / "keys"
         self._refuse_changed(request.files)
         config = {
-            "splits": self._splits(request.splits),
+            "splits": self._splits(request.splits, request.places),
             "chunks": request.chunks,
             "sample": str(sample),
             "format": request.format,
@@ -118,7 +134,7 @@ class TableWorker(TwoPassWorker):
         on_progress: OnProgress,
     ) -> messages.TablePassOneResult:
         config = self._round_config(request, devices, index) | {
-            "splits": self._splits(request.splits, request.file_numbers),
+            "splits": self._splits(request.splits, request.places),
             "format": request.format,
             "stable": self._config.order.stable,
             "split_bytes": request.split_bytes,
@@ -216,14 +232,15 @@ class TableWorker(TwoPassWorker):
         return TableInput(placed, Sources(store, core.workers()), store)
 
     def _splits(
-        self, splits: Sequence[SplitToRead], numbers: Sequence[int] = ()
+        self, splits: Sequence[SplitToRead], places: Sequence[messages.SplitPlace] = ()
     ) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [
             {"file": self._split_config(each), "folders": list(self._folders(each.path).items())}
             for each in splits
         ]
-        for split, number in zip(found, numbers, strict=False):
-            split["number"] = number
+        for split, place in zip(found, places, strict=False):
+            split["number"] = place.file_number
+            split["quoted"] = (place.begins_quoted, place.ends_quoted)
         return found
 
 

@@ -9,12 +9,10 @@ written has to have the hashes of the rows that were read.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as fields_of
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,16 @@ import msgspec
 from tonnage.base import core
 from tonnage.run.sort.cluster import first_rows
 from tonnage.run.sort.cluster import table_messages as messages
+from tonnage.run.sort.cluster.split_places import (
+    file_numbers,
+    is_whole,
+    quoted_splits,
+    split_places,
+)
 from tonnage.run.sort.cluster.table_worker import TableWorkerConfig
-from tonnage.run.sort.tables import AUTO, FORMATS, TableOrder
+from tonnage.run.sort.tables import TableOrder
 from tonnage.run.storage.input_places import input_root, is_glob
 from tonnage.run.storage.object_store import is_url, usual_requests
-from tonnage.run.storage.sources import containing_input
 from tonnage.run.storage.suffixes import without_suffix
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
@@ -40,7 +43,6 @@ from tonnage.run.two_pass.job_spec import (
     TwoPassJob,
 )
 from tonnage.run.two_pass.messages import NodeInventory, PassOne, PassTwo
-from tonnage.run.two_pass.output.names import is_part
 from tonnage.run.two_pass.schedule import Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
 
@@ -49,8 +51,6 @@ ON_CLUSTERS = {
     *("file_bytes", "format", "output_format", "dialect", "compression"),
 }
 """What of a `TableOrder` clusters do."""
-QUOTED = ("csv", "tsv")
-"""Formats whose records may have newlines in quotes."""
 PLACES_PER_NODE = 16
 PLACES = 64
 """Places to sample: so many on each node, and so many at least."""
@@ -82,17 +82,12 @@ class TableSortJob(TwoPassJob):
         )
 
     def splits(self, holders: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
-        """Cut files at any byte, but for those of which one node has to read all.
+        """Cut files at any byte, but for compressed ones, of which one node has to read all.
 
-        These are compressed ones, and those whose records may have newlines in quotes. Where a
-        name does not tell that a file is compressed, it belongs to the split where it begins.
+        Where a name does not tell that a file is compressed, it belongs to the split where it
+        begins.
         """
-        has_quotes = self._may_have_quotes([each.path for each in holders])
-        whole = {
-            each: nodes
-            for each, nodes in holders.items()
-            if has_quotes or _is_compressed(Path(each.path))
-        }
+        whole = {each: nodes for each, nodes in holders.items() if _is_compressed(Path(each.path))}
         cut = cut_splits({each: holders[each] for each in holders if each not in whole}, 1)
         return cut + [
             Split(each.path, 0, each.bytes, nodes, each.etag, each.bytes)
@@ -112,12 +107,15 @@ class TableSortJob(TwoPassJob):
         if not splits:
             return {"partitions": 1, "bounds": [], "single": [False], "table": _NO_TABLE}
         threads = max(workers.values())
-        table_format, split_bytes = self._reading(splits, threads, sample)
+        numbers = self._file_numbers(splits)
+        table_format, split_bytes = self._reading(numbers, threads, sample)
+        reading: dict[str, Any] = {"format": table_format, "split_bytes": split_bytes}
+        quoted = _quoted(splits, sample, reading)
         sampled = sample(
             max(PLACES, PLACES_PER_NODE * len(workers)),
             messages.SAMPLE_KEYS,
-            format=table_format,
-            split_bytes=split_bytes,
+            of_splits={"places": self._places(splits, quoted)},
+            **reading,
         )
         ranges = self._ranges(sampled, len(workers), threads)
         return {
@@ -125,8 +123,8 @@ class TableSortJob(TwoPassJob):
             "bounds": ranges["bounds"],
             "single": ranges["single"],
             "table": {
-                "format": table_format,
-                "split_bytes": split_bytes,
+                **reading,
+                "quoted": quoted,
                 "block_bytes": ranges["block_bytes"],
                 "row_bytes": ranges["row_bytes"],
                 "rows_bytes": ranges["rows_bytes"],
@@ -135,11 +133,10 @@ class TableSortJob(TwoPassJob):
         }
 
     def _reading(
-        self, splits: Sequence[Split], threads: int, sample: Sampler
+        self, file_numbers: Sequence[int], threads: int, sample: Sampler
     ) -> tuple[dict[str, Any], int]:
         """The format with the columns that all files have, and bytes of what is read at once."""
-        numbers = self._file_numbers(splits)
-        first = min(range(len(splits)), key=numbers.__getitem__)
+        first = min(range(len(file_numbers)), key=file_numbers.__getitem__)
         table_format: dict[str, Any] = json.loads(sample(1, messages.LOOK_AT_FORMAT, [first])[0])
         # The first file's columns come first, in their order.
         looked = [
@@ -194,7 +191,7 @@ class TableSortJob(TwoPassJob):
         room = sizing.space_needed(each, schedule)
         growth = table["rows_bytes"] / max(schedule.input_bytes, 1)
         bounds = [Bound(**bound) for bound in plan["bounds"]]
-        numbers = self._file_numbers(schedule.splits) if self.order.stable else []
+        places = self._places(schedule.splits, plan["table"]["quoted"])
         return {
             node: messages.TablePassOne(
                 **msgspec.structs.asdict(request),
@@ -204,7 +201,7 @@ class TableSortJob(TwoPassJob):
                 row_bytes=table["row_bytes"],
                 bounds=bounds,
                 room_bytes=int(growth * room.get(node, 0)),
-                file_numbers=[numbers[one] for one in each.reads.get(node, ()) if numbers],
+                places=[places[one] for one in each.reads.get(node, ())],
             )
             for node, request in requests.items()
         }
@@ -282,6 +279,13 @@ class TableSortJob(TwoPassJob):
             "written_bytes": schedule.written.bytes,
         }
 
+    def _file_numbers(self, splits: Sequence[Split]) -> list[int]:
+        return file_numbers(splits, self._roots)
+
+    def _places(self, splits: Sequence[Split], quoted: Sequence[int]) -> list[messages.SplitPlace]:
+        numbers = self._file_numbers(splits) if self.order.stable else None
+        return split_places(splits, {*quoted}, numbers)
+
     def _roots(self, node: str) -> tuple[str, ...]:
         roots = (input_root(each) for each in self.inputs)
         return tuple(each.replace(NODE_PLACEHOLDER, node) for each in roots)
@@ -294,35 +298,15 @@ class TableSortJob(TwoPassJob):
             "uploads": requests if self.output_url else 0,
         }
 
-    def _may_have_quotes(self, paths: Sequence[str]) -> bool:
-        """Whether a newline may be within a record, which only all bytes before it tell."""
-        if self.order.format != AUTO:
-            return self.order.format in QUOTED
-        suffixes = tuple(suffix for name in QUOTED for suffix in FORMATS[name])
-        return any(path.lower().endswith(suffixes) for path in paths)
 
-    def _file_numbers(self, splits: Sequence[Split]) -> list[int]:
-        """The number of each split's file in the order of the input: as on one machine.
-
-        Inputs come as they were given, files of directories by name; those of one output, which
-        was written to several directories, are one sequence.
-        """
-        of_output = all(is_part(os.path.basename(split.path)) for split in splits)
-
-        def place(split: Split) -> tuple[int, list[str], tuple[str, ...]]:
-            if of_output:
-                return 0, [os.path.basename(split.path), split.path], split.holders
-            roots = self._roots(split.holders[0])
-            parts = [split.path] if is_url(split.path) else split.path.split("/")
-            return containing_input(roots, split.path), parts, split.holders
-
-        places = [place(split) for split in splits]
-        order = sorted(range(len(splits)), key=places.__getitem__)
-        numbers, number = [0] * len(splits), 0
-        for before, this in pairwise(order):
-            number += places[before] != places[this]
-            numbers[this] = number
-        return numbers
+def _quoted(splits: Sequence[Split], sample: Sampler, reading: Mapping[str, Any]) -> list[int]:
+    """The splits that begin within quotes; those of files that are cut are read for it."""
+    parts = [number for number, split in enumerate(splits) if not is_whole(split)]
+    if "columns" in reading["format"] or not parts:
+        return []
+    numbers = {"numbers": range(len(splits))}
+    counted = sample(1, messages.COUNT_QUOTES, parts, of_splits=numbers, **reading)
+    return quoted_splits(splits, {number for odd in counted for number in json.loads(odd)})
 
 
 def _is_compressed(path: Path) -> bool:
@@ -336,6 +320,7 @@ _NO_TABLE: dict[str, Any] = {
     "row_bytes": 0,
     "rows_bytes": 0,
     "wanted": 1,
+    "quoted": [],
 }
 """Of an input without a byte, which has no rows."""
 

@@ -58,6 +58,7 @@ class TablePlan(Struct, frozen=True):
     row_bytes: Count
     rows_bytes: Count
     wanted: Count
+    quoted: list[Count]
 
 
 class PlanFile(InputFiles, frozen=True, kw_only=True):
