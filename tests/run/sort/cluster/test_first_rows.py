@@ -33,13 +33,15 @@ def keys(kind: str) -> list[int]:
     return [draw.randrange(3 if kind == "few" else 10**9) for _ in range(FILES * ROWS)]
 
 
-def files(room: Path, values: Sequence[int]) -> list[str]:
+def files(room: Path, values: Sequence[int], first_bytes: int = 200) -> list[str]:
+    """Rows with these keys; those with the least have payloads of ``first_bytes``."""
     place = room / "in"
     place.mkdir()
     draw = random.Random(2)
     for number in range(FILES):
         rows = range(number * ROWS, (number + 1) * ROWS)
-        payload = [draw.randbytes(200) for _ in rows]
+        sizes = (first_bytes if values[row] < 10**8 else 200 for row in rows)
+        payload = [draw.randbytes(size) for size in sizes]
         columns = {"k": [values[row] for row in rows], "row": list(rows), "payload": payload}
         pq.write_table(pa.table(columns), place / f"f{number}.parquet", row_group_size=3000)
     return [str(place)]
@@ -93,6 +95,26 @@ def test_ties_fill_the_rest_and_a_partition_of_them_becomes_several_files(disk: 
     rows = found["row"].to_pylist()
     assert len({*rows}) == limit and [values[row] for row in rows] == found["k"].to_pylist()
     assert record.written_records == limit
+
+
+def test_a_partition_that_is_longer_than_memory_is_divided_and_cut(disk: Path) -> None:
+    values, limit = keys("random"), 3_000
+    inputs = files(disk, values, first_bytes=2_000)
+    order = TableOrder(by="k", stable=True, limit=limit)
+    record = run_two_pass(SortMachines(*NODES), disk / "job", job(disk, inputs, order))
+    assert record.repartitioned_bytes > 0
+    judged(disk, values, limit, record)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_of_one_key_in_more_rows_than_memory_holds_one_row_stays(disk: Path, stable: bool) -> None:
+    inputs = files(disk, [7] * (FILES * ROWS), first_bytes=400)
+    order = TableOrder(by="k", unique=True, stable=stable)
+    record = run_two_pass(SortMachines(*NODES), disk / "job", job(disk, inputs, order))
+    assert (record.records, record.written_records) == (FILES * ROWS, 1)
+    found = output(disk)
+    assert found["k"].to_pylist() == [7]
+    assert found["row"].to_pylist() == [0] or not stable
 
 
 def test_a_limit_of_unique_rows_is_refused_before_a_job_begins(disk: Path) -> None:

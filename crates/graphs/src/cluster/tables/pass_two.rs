@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 use tonnage_disk::Disk;
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::{Failure, KeptPages, RunHandle};
+use tonnage_stages::extent::aligned;
 use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::OnFinished;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::totals::Total;
-use tonnage_stages::work::Quota;
+use tonnage_stages::work::{Quota, RowSource as _};
 
 use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
 use crate::cluster::pass_two::{Output, PartitionTask, Round};
@@ -29,6 +30,7 @@ use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
+use crate::tables::passes::spilled_rows::SpilledRows;
 use crate::tables::passes::{
     EqualKeys, FileTotals, FileWriting, PartitionFile, RowPartition, TablePasses,
 };
@@ -117,6 +119,10 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         Output::Objects { .. } => (access.requests, access.requests),
     };
     let table = format_config::open(&config.format, &[], config.stable)?;
+    // Blocks are read again, and their rows taken, if a partition is to be divided.
+    let blocks = SpilledRows {
+        shape: table.shape(),
+    };
     let plan = TablePlan::new(&TableShape {
         rows_bytes: spans.clone().sum::<usize>() as u64,
         row_bytes: config.row_bytes,
@@ -128,9 +134,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             downloads: 0,
             uploads,
         },
-        decoding_bytes: 0,
+        decoding_bytes: blocks.memory_bytes(),
         encoding_bytes: table.encoding(0).memory_bytes(),
-        split_span: 0,
+        split_span: aligned(config.block_bytes),
         endpoints: 1,
         links: 0,
         longest_partition: Some(spans.max().unwrap_or(0)),

@@ -11,7 +11,7 @@
 
 mod divide;
 mod row_partition;
-mod spilled_rows;
+pub mod spilled_rows;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
