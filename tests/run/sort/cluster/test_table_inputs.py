@@ -200,3 +200,32 @@ def test_one_csv_file_with_newlines_in_quotes_is_divided_over_nodes(
         found = [(int(k), text) for rows in of_parts for k, text in rows]
     assert found == sorted(records, key=lambda each: each[0])
     assert record.records == len(records)
+
+
+def test_files_without_records_hide_no_columns_or_types(disk: Path) -> None:
+    (disk / "in").mkdir()
+    for name, text in (
+        ("a.csv.gz", gzip.compress(b"")),
+        ("b.csv", b""),
+        ("c.csv", b"k,v\n"),
+        ("d.csv", b"k,v\n10,x\n9,y\n"),
+        ("e.csv", b""),
+    ):
+        (disk / "in" / name).write_bytes(text)
+    record = run_two_pass(
+        SortMachines(*NODES), disk / "job", job(disk, [f"{disk}/in"], TableOrder(by="k"))
+    )
+    found = b"".join(path.read_bytes() for path in parts(disk))
+    assert found.replace(b"k,v\n", b"") == b"9,y\n10,x\n"
+    assert record.records == 2
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("text", [b"", b"k,v\n"])
+def test_of_no_rows_there_is_no_file(disk: Path, text: bytes, limit: int | None) -> None:
+    (disk / "in.csv").write_bytes(text)
+    want = job(disk, [f"{disk}/in.csv"], TableOrder(by="k", limit=limit))
+    record = run_two_pass(SortMachines(*NODES), disk / "job", want)
+    assert (record.records, record.written_records, parts(disk)) == (0, 0, [])
+    manifest = json.loads((disk / "a" / "out" / "_tonnage.json").read_text())
+    assert (manifest["records"], manifest["parts"]) == (0, [])

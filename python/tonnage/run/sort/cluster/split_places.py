@@ -45,6 +45,14 @@ def split_places(
     ]
 
 
+def first_splits(splits: Sequence[Split], numbers: Sequence[int]) -> list[int]:
+    """The first split of each file, in the order of the files' ``numbers``."""
+    places = sorted(range(len(splits)), key=lambda one: (numbers[one], splits[one].offset))
+    return [
+        one for at, one in enumerate(places) if not at or numbers[places[at - 1]] != numbers[one]
+    ]
+
+
 def file_numbers(splits: Sequence[Split], roots_of: Callable[[str], Sequence[str]]) -> list[int]:
     """The number of each split's file in the order of the input: as on one machine.
 

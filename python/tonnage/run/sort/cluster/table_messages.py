@@ -10,6 +10,7 @@ from tonnage.run.two_pass.messages import (
     PassTwo,
     Sample,
     SampleResult,
+    SplitToRead,
     Sum,
     pass_one_step,
     pass_two_step,
@@ -17,6 +18,11 @@ from tonnage.run.two_pass.messages import (
 
 FormatConfig = dict[str, Any]
 """The format, and what rows are sorted by, as the core takes it."""
+
+
+class LookAtFormat(Sample, frozen=True, kw_only=True):
+    others: list[SplitToRead]
+    """Of the files behind the first that the same nodes have: the first may be empty."""
 
 
 class LookAtColumns(Sample, frozen=True, kw_only=True):
@@ -73,7 +79,7 @@ class TablePassTwo(PassTwo, frozen=True, kw_only=True):
     """The partition of which only the first rows are wanted, and how many."""
 
 
-LOOK_AT_FORMAT = Step("look_at_format", Sample, SampleResult)
+LOOK_AT_FORMAT = Step("look_at_format", LookAtFormat, SampleResult)
 LOOK_AT_COLUMNS = Step("look_at_columns", LookAtColumns, SampleResult)
 COUNT_QUOTES = Step("count_quotes", CountQuotes, SampleResult)
 SAMPLE_KEYS = Step("sample", SampleKeys, SampleResult)

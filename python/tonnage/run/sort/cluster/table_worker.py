@@ -25,7 +25,6 @@ from tonnage.run.storage.sources import InputFile, Sources, containing_input
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.messages import (
     FinishedFile,
-    Sample,
     SampleResult,
     SplitToRead,
     Sum,
@@ -63,10 +62,13 @@ class TableWorker(TwoPassWorker):
             Handler(messages.COUNT_QUOTES, self.count_quotes),
         )
 
-    def look_at_format(self, request: Sample, on_progress: OnProgress) -> SampleResult:
+    def look_at_format(
+        self, request: messages.LookAtFormat, on_progress: OnProgress
+    ) -> SampleResult:
         """The format of the first file, and what is compared as what, as JSON."""
-        tables = self._tables(request.splits)
-        with self._unchanged(request.splits):
+        splits = [*request.splits, *request.others]
+        tables = self._tables(splits)
+        with self._unchanged(splits):
             return _as_json(format_config(tables, self._config.order), *tables.requests)
 
     def look_at_columns(

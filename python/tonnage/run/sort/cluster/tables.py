@@ -23,6 +23,7 @@ from tonnage.run.sort.cluster import first_rows
 from tonnage.run.sort.cluster import table_messages as messages
 from tonnage.run.sort.cluster.split_places import (
     file_numbers,
+    first_splits,
     is_whole,
     quoted_splits,
     split_places,
@@ -42,7 +43,7 @@ from tonnage.run.two_pass.job_spec import (
     Sampler,
     TwoPassJob,
 )
-from tonnage.run.two_pass.messages import NodeInventory, PassOne, PassTwo
+from tonnage.run.two_pass.messages import NodeInventory, PassOne, PassTwo, SplitToRead
 from tonnage.run.two_pass.schedule import Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
 
@@ -107,8 +108,7 @@ class TableSortJob(TwoPassJob):
         if not splits:
             return {"partitions": 1, "bounds": [], "single": [False], "table": _NO_TABLE}
         threads = max(workers.values())
-        numbers = self._file_numbers(splits)
-        table_format, split_bytes = self._reading(numbers, threads, sample)
+        table_format, split_bytes = self._reading(splits, threads, sample)
         reading: dict[str, Any] = {"format": table_format, "split_bytes": split_bytes}
         quoted = _quoted(splits, sample, reading)
         sampled = sample(
@@ -133,11 +133,14 @@ class TableSortJob(TwoPassJob):
         }
 
     def _reading(
-        self, file_numbers: Sequence[int], threads: int, sample: Sampler
+        self, splits: Sequence[Split], threads: int, sample: Sampler
     ) -> tuple[dict[str, Any], int]:
         """The format with the columns that all files have, and bytes of what is read at once."""
-        first = min(range(len(file_numbers)), key=file_numbers.__getitem__)
-        table_format: dict[str, Any] = json.loads(sample(1, messages.LOOK_AT_FORMAT, [first])[0])
+        first, *others = first_splits(splits, self._file_numbers(splits))
+        alike = [splits[each] for each in others if splits[each].holders == splits[first].holders]
+        others_to_read = [SplitToRead.of(split) for split in alike]
+        looked_at = sample(1, messages.LOOK_AT_FORMAT, [first], others=others_to_read)
+        table_format: dict[str, Any] = json.loads(looked_at[0])
         # The first file's columns come first, in their order.
         looked = [
             *sample(1, messages.LOOK_AT_COLUMNS, [first], format=table_format),
