@@ -58,6 +58,29 @@ impl Dialect {
         fields_of(record, places, |rest| self.first_field(rest), each);
     }
 
+    /// Whether there are quotes that are neither around a field nor doubled within one.
+    #[must_use]
+    pub fn is_misquoted(&self, record: &[u8]) -> bool {
+        let Some(quote) = self.quote else {
+            return false;
+        };
+        let mut rest = Some(record);
+        while let Some(text) = rest {
+            let (field, behind) = self.first_field(text);
+            let end = match field.is_quoted {
+                true => field.bytes.len() + 2,
+                false => field.bytes.len(),
+            };
+            let is_whole =
+                end <= text.len() && text.get(end).is_none_or(|&next| next == self.delimiter);
+            if !is_whole || (!field.is_quoted && memchr::memchr(quote, field.bytes).is_some()) {
+                return true;
+            }
+            rest = behind;
+        }
+        false
+    }
+
     /// The first field, and what is behind its delimiter.
     fn first_field<'a>(&self, record: &'a [u8]) -> (Field<'a>, Option<&'a [u8]>) {
         if let Some(quote) = self.quote
@@ -179,6 +202,23 @@ e",f"#;
         assert_eq!(values("", &[0, 1]), [some(""), None]);
         assert_eq!(values("\"", &[0]), [some("")]);
         assert_eq!(values("a,", &[0, 1, 2]), [some("a"), some(""), None]);
+    }
+
+    #[test]
+    fn quotes_are_around_fields_or_doubled_within_them() {
+        for record in [
+            "a,b",
+            "",
+            "\"\"",
+            "a,\"b\nc\"",
+            "\"a,\"\"\",b",
+            "\"\"\"\",x",
+        ] {
+            assert!(!CSV.is_misquoted(record.as_bytes()), "{record}");
+        }
+        for record in ["a\"b\nc\"", "\"a\"b,c", "a,\"b", "\"", "a,5\" x\nb,6\" y"] {
+            assert!(CSV.is_misquoted(record.as_bytes()), "{record}");
+        }
     }
 
     #[test]

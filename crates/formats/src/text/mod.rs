@@ -14,5 +14,5 @@ mod record_keys;
 pub use fields::{Dialect, Field, beginning_of};
 pub use json_keys::{JsonKey, JsonKeys, no_json};
 pub use keys::{FieldKey, FieldKind, KeyError, Scratch, TextKeys};
-pub use record_cutter::{RecordCutter, TooLong, WholeRecords, has_odd_quotes, newline_outside};
+pub use record_cutter::{CutError, RecordCutter, WholeRecords, has_odd_quotes, newline_outside};
 pub use record_keys::{KeyScratch, RecordKeys};

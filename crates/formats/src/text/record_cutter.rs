@@ -56,13 +56,23 @@ pub struct WholeRecords {
     pub bytes: Bytes,
 }
 
-/// A record that is longer than it may be.
+/// Why a record is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong {
-    /// The number of the split that it begins in.
-    pub split: usize,
-    /// How many bytes of it are known.
-    pub bytes: usize,
+pub enum CutError {
+    /// It is longer than it may be.
+    TooLong {
+        /// The number of the split that it begins in.
+        split: usize,
+        /// How many bytes of it are known.
+        bytes: usize,
+    },
+    /// The file ends within its quotes.
+    Unclosed {
+        /// The number of the split that it begins in.
+        split: usize,
+        /// Where it begins in it.
+        at: usize,
+    },
 }
 
 impl RecordCutter {
@@ -84,8 +94,8 @@ impl RecordCutter {
     /// Takes a split, of which there is each once; gives the records that are whole now.
     ///
     /// # Errors
-    /// A record that is too long.
-    pub fn records_of(&self, split: usize, bytes: Bytes) -> Result<Vec<WholeRecords>, TooLong> {
+    /// A record that is too long, or that a quote has no end in.
+    pub fn records_of(&self, split: usize, bytes: Bytes) -> Result<Vec<WholeRecords>, CutError> {
         let mut whole = Vec::new();
         for (split, bytes, is_quoted) in self.ready(split, bytes) {
             let (ends, records) = self.ends_of(bytes, is_quoted);
@@ -174,7 +184,7 @@ impl RecordCutter {
         &self,
         state: &mut State,
         first: Option<usize>,
-    ) -> Result<Option<WholeRecords>, TooLong> {
+    ) -> Result<Option<WholeRecords>, CutError> {
         let (mut record, mut at) = (Vec::new(), 0);
         if let Some(Ends::Across { tail, tail_at, .. }) =
             first.and_then(|first| state.ends.get(&first))
@@ -183,7 +193,7 @@ impl RecordCutter {
             at = *tail_at;
         }
         let begin = first.map_or(0, |first| first + 1);
-        let mut end = begin;
+        let (mut end, mut has_newline) = (begin, false);
         while end < self.splits {
             let piece = match state.ends.get(&end) {
                 None => return self.check(first, record.len()).map(|()| None),
@@ -192,9 +202,15 @@ impl RecordCutter {
             record.extend_from_slice(piece);
             self.check(first, record.len())?;
             end += 1;
-            if let Some(Ends::Across { .. }) = state.ends.get(&(end - 1)) {
+            has_newline = matches!(state.ends.get(&(end - 1)), Some(Ends::Across { .. }));
+            if has_newline {
                 break;
             }
+        }
+        // Without one, it is the file's last record.
+        if !has_newline && !record.is_empty() && state.begins_quoted.get(end) == Some(&true) {
+            let split = first.unwrap_or(0);
+            return Err(CutError::Unclosed { split, at });
         }
         if let Some(Ends::Across { tail, .. }) = first.and_then(|first| state.ends.get_mut(&first))
         {
@@ -214,9 +230,9 @@ impl RecordCutter {
         }))
     }
 
-    fn check(&self, first: Option<usize>, bytes: usize) -> Result<(), TooLong> {
+    fn check(&self, first: Option<usize>, bytes: usize) -> Result<(), CutError> {
         match bytes > self.most_bytes {
-            true => Err(TooLong {
+            true => Err(CutError::TooLong {
                 split: first.unwrap_or(0),
                 bytes,
             }),
@@ -285,6 +301,8 @@ mod tests {
             has_quotes in any::<bool>(),
         ) {
             let quote = has_quotes.then_some(b'"');
+            let is_closed = text.iter().filter(|&&byte| Some(byte) == quote).count() % 2 == 0;
+            prop_assume!(is_closed);
             let mut ends: Vec<usize> = ends.into_iter().map(|end| end.min(text.len())).collect();
             ends.extend([0, text.len()]);
             ends.sort_unstable();
@@ -309,6 +327,18 @@ mod tests {
     }
 
     #[test]
+    fn a_quote_without_an_end_is_told_when_all_is_there() {
+        let cutter = RecordCutter::new(2, Some(b'"'), 100);
+        let last = Bytes::from_static(b"c\n\"\"\n");
+        assert_eq!(cutter.records_of(1, last), Ok(vec![]));
+        let why = CutError::Unclosed { split: 0, at: 2 };
+        assert_eq!(
+            cutter.records_of(0, Bytes::from_static(b"a\n\"b\n")),
+            Err(why)
+        );
+    }
+
+    #[test]
     fn a_record_that_is_too_long_is_told_as_soon_as_it_is() {
         let cutter = RecordCutter::new(10, None, 5);
         let first = WholeRecords {
@@ -320,7 +350,7 @@ mod tests {
             cutter.records_of(0, Bytes::from_static(b"a\nbcd")),
             Ok(vec![first])
         );
-        let why = TooLong { split: 0, bytes: 6 };
+        let why = CutError::TooLong { split: 0, bytes: 6 };
         assert_eq!(cutter.records_of(1, Bytes::from_static(b"efg")), Err(why));
     }
 }

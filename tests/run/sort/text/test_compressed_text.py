@@ -181,7 +181,7 @@ def test_other_codecs_are_refused(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (b"k,v\r1,2\r3,4\r", r"in\.csv: its lines end with a carriage return alone"),
-        (b"", r"in\.csv: its first line names no columns"),
+        (b"", r"in\.csv: it is empty, as all files are"),
         ("k,v\n1,2\n".encode("utf-16"), r"in\.csv: its first line names no columns"),
     ],
 )

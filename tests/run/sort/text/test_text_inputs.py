@@ -54,3 +54,26 @@ def test_blank_json_files_hide_no_kinds(tmp_path: Path) -> None:
     inputs = write(tmp_path / "in", {"a.json": gzip.compress(b""), "b.json": rows})
     _, parts = sort_files(tmp_path, inputs, TableOrder(by="k"))
     assert b"".join(part.read_bytes() for part in parts) == b'{"k": 9}\n{"k": 10}\n'
+
+
+BROKEN_QUOTES = {
+    "no end": b'3,"c\n4,d\n',
+    "two values": b'3,5" pipe\n4,6" pipe\n5,x\n',
+    "behind a quote": b'3,"c\n" x\n4,d\n',
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_QUOTES.values(), ids=BROKEN_QUOTES)
+@pytest.mark.parametrize("output", [None, "parquet"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_records_that_a_quote_joins_are_refused(
+    broken: bytes, output: str | None, suffix: str, tmp_path: Path
+) -> None:
+    text = b'k,v\n1,"a\n ""quoted"""\n2,5" or 6"\n' + broken
+    text = gzip.compress(text) if suffix else text
+    inputs = write(tmp_path / "in", {f"a.csv{suffix}": text})
+    order = TableOrder(by="k", schema="k:int64", output_format=output)
+    with pytest.raises(core.UsageError, match=r"a\.csv\S*: .* line 5 \(byte .* has .*quote"):
+        sort_files(tmp_path, inputs, order)
+    with pytest.raises(core.UsageError, match=r"a\.csv\S*: .* line 5 \(byte .* has .*quote"):
+        sort_files(tmp_path, inputs, TableOrder(by="k"))

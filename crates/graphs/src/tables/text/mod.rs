@@ -2,6 +2,7 @@
 
 pub mod beginning;
 pub mod csv_beginning;
+pub mod file_records;
 pub mod files;
 pub mod inputs;
 pub mod parts;

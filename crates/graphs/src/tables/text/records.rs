@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tonnage_formats::Pieces;
-use tonnage_formats::text::{RecordCutter, TooLong};
+use tonnage_formats::text::{CutError, Dialect, RecordCutter};
 use tonnage_pipeline::{Failure, StageError};
 use tonnage_stages::extent::{Extent, Piece};
 
 use crate::inputs::{Input, first_of_file};
 use crate::phases::workers;
 use crate::tables::input::table_file::TableFile;
+use crate::tables::text::file_records::{FileRecords, MISQUOTED};
 use crate::tables::text::inputs::{Inflation, TextInput, TextInputs};
 use crate::tables::text::stream::{CompressedFile, PIECE_BYTES, RecordStream, StreamError};
 
@@ -23,10 +24,17 @@ const LONGEST_SAMPLED: usize = 1 << 20;
 /// How files are divided into records.
 #[derive(Clone, Debug)]
 pub struct RecordFormat {
-    /// The byte around fields that may have newlines.
-    pub quote: Option<u8>,
+    /// How fields are written, if these may have newlines within quotes.
+    pub quoting: Option<Dialect>,
     /// The record that each file begins with, which names the columns; empty if there is none.
     pub header: Vec<u8>,
+}
+
+impl RecordFormat {
+    /// The byte around fields that may have newlines.
+    fn quote(&self) -> Option<u8> {
+        self.quoting.and_then(|dialect| dialect.quote)
+    }
 }
 
 /// Text files in splits.
@@ -63,37 +71,6 @@ struct TextSplit {
     bytes: usize,
 }
 
-/// Whole records of a file, end to end, without its header. The last record of a file may lack its
-/// newline.
-#[derive(Clone, Copy, Debug)]
-pub struct FileRecords<'a> {
-    /// The records.
-    pub bytes: &'a [u8],
-    /// Where they begin in the file, or, if it is compressed, in its text.
-    pub offset: u64,
-    /// The number of the file's first byte among all files, about.
-    pub before: u64,
-    input: &'a TextInput,
-    quote: Option<u8>,
-}
-
-impl<'a> FileRecords<'a> {
-    /// Each record with its newline, and where it begins in the file.
-    pub fn iter(self) -> impl Iterator<Item = (u64, &'a [u8])> {
-        let mut offset = self.offset;
-        Records::new(self.bytes, self.quote).map(move |record| {
-            let begin = offset;
-            offset += record.len() as u64;
-            (begin, record)
-        })
-    }
-
-    /// Why a record that begins at a byte of the file cannot be used.
-    pub fn refusal(&self, offset: u64, why: &str) -> StageError {
-        Failure::bad_input(self.input.record_refusal(offset, why)).into()
-    }
-}
-
 impl TextRecords {
     /// Files, or parts of files in whole records, in splits of `split_bytes`; a record has
     /// `most_bytes` at most. Compressed files take
@@ -115,14 +92,14 @@ impl TextRecords {
             let splits = splits_of(file, input, split_bytes);
             let (span, content) = match *compression {
                 None => {
-                    let cutter = RecordCutter::new(splits.len(), format.quote, most_bytes);
+                    let cutter = RecordCutter::new(splits.len(), format.quote(), most_bytes);
                     of_text.extend(splits);
                     (input.bytes, Content::Text(cutter))
                 }
                 Some(mut compression) => {
                     compression.window_bytes = window_bytes;
                     let file =
-                        CompressedFile::new(compression, splits.len(), format.quote, most_bytes);
+                        CompressedFile::new(compression, splits.len(), format.quote(), most_bytes);
                     of_compressed.push(splits);
                     (COMPRESSED_SPAN, Content::Compressed(file))
                 }
@@ -217,16 +194,9 @@ impl TextRecords {
         match &file.content {
             Content::Text(cutter) => {
                 let found = cutter.records_of(number, bytes);
-                let found = found.map_err(|TooLong { split, bytes }| {
-                    let begin = file.begin + split as u64 * file.split_bytes;
-                    file.refusal(&format!(
-                        "a record that begins behind byte {begin} has more than {bytes} bytes, and \
-                         with this memory that is too long; use more memory"
-                    ))
-                })?;
+                let found = found.map_err(|why| file.cut_failure(why))?;
                 for whole in found {
-                    let begin = file.begin + whole.split as u64 * file.split_bytes;
-                    let offset = begin + whole.at as u64;
+                    let offset = file.split_begin(whole.split) + whole.at as u64;
                     take(self.without_header(file.records(&whole.bytes, offset, &self.format)))?;
                 }
                 Ok(())
@@ -244,8 +214,7 @@ impl TextRecords {
         if records.offset > 0 || self.format.header.is_empty() {
             return records;
         }
-        let header = Records::new(records.bytes, records.quote).next();
-        let header_bytes = header.map_or(0, <[u8]>::len);
+        let header_bytes = records.iter().next().map_or(0, |header| header.bytes.len());
         FileRecords {
             bytes: &records.bytes[header_bytes..],
             offset: header_bytes as u64,
@@ -266,8 +235,31 @@ impl TextFile {
             offset,
             before: self.before,
             input: &self.input,
-            quote: format.quote,
+            quoting: format.quoting,
         }
+    }
+
+    /// Where a split begins in the file.
+    fn split_begin(&self, split: usize) -> u64 {
+        self.begin + split as u64 * self.split_bytes
+    }
+
+    fn cut_failure(&self, why: CutError) -> StageError {
+        match why {
+            CutError::TooLong { split, bytes } => {
+                let begin = self.split_begin(split);
+                self.refusal(&format!(
+                    "a record that begins behind byte {begin} has more than {bytes} bytes, and \
+                     with this memory that is too long; use more memory"
+                ))
+            }
+            CutError::Unclosed { split, at } => self.unclosed(self.split_begin(split) + at as u64),
+        }
+    }
+
+    fn unclosed(&self, offset: u64) -> StageError {
+        let why = format!("has a quote that is not closed, or {MISQUOTED}");
+        Failure::bad_input(self.input.record_refusal(offset, &why)).into()
     }
 
     fn refusal(&self, why: &str) -> StageError {
@@ -278,6 +270,7 @@ impl TextFile {
     fn stream_failure(&self, why: StreamError<StageError>) -> StageError {
         match why {
             StreamError::Refused(why) => why,
+            StreamError::Unclosed { offset } => self.unclosed(offset),
             StreamError::Damaged(why) => self.refusal(&why.to_string()),
             StreamError::TooLong { offset } => self.refusal(&format!(
                 "the record at byte {offset} of its text is too long for this memory; use more memory"
@@ -321,7 +314,7 @@ impl SampledRecords {
         let file = &files[split.file];
         let bytes = bytes.from(split.offset);
         if let Some(compression) = self.inputs[split.file].compression {
-            let mut stream = RecordStream::new(compression, format.quote, LONGEST_SAMPLED);
+            let mut stream = RecordStream::new(compression, format.quote(), LONGEST_SAMPLED);
             let read = stream.push(bytes, &mut |records, offset| {
                 take(
                     self.records
@@ -402,45 +395,4 @@ fn longest_window(inputs: &[TextInput], split_bytes: usize) -> usize {
     windows
         .max()
         .map_or(0, |window| window.max(split_bytes.min(WINDOW_BYTES)))
-}
-
-/// Records, each with its newline.
-struct Records<'a> {
-    rest: &'a [u8],
-    quote: Option<u8>,
-}
-
-impl<'a> Records<'a> {
-    fn new(bytes: &'a [u8], quote: Option<u8>) -> Self {
-        Self {
-            rest: bytes,
-            // Without any quote in them records are found faster.
-            quote: quote.filter(|&quote| memchr::memchr(quote, bytes).is_some()),
-        }
-    }
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let end = match self.quote {
-            None => memchr::memchr(b'\n', self.rest),
-            Some(quote) => {
-                let mut is_quoted = false;
-                memchr::memchr2_iter(b'\n', quote, self.rest).find(|&at| {
-                    is_quoted ^= self.rest[at] == quote;
-                    self.rest[at] == b'\n' && !is_quoted
-                })
-            }
-        };
-        let (record, rest) = self
-            .rest
-            .split_at(end.map_or(self.rest.len(), |end| end + 1));
-        self.rest = rest;
-        Some(record)
-    }
 }

@@ -9,8 +9,9 @@ use tonnage_stages::extent::Extent;
 use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowBuilder, RowShape};
 
+use crate::tables::text::file_records::{FileRecords, TextRecord};
 use crate::tables::text::inputs::{TextInput, TextInputs};
-use crate::tables::text::records::{FileRecords, RecordFormat, SampledRecords, TextRecords};
+use crate::tables::text::records::{RecordFormat, SampledRecords, TextRecords};
 
 /// Bytes of rows that are given at once, so that they stay in the cache.
 const STRIDE_BYTES: usize = 64 << 10;
@@ -73,7 +74,9 @@ impl TextRows {
     fn rows_of(&self, records: FileRecords<'_>, take: TakeRows<'_>) -> Result<(), StageError> {
         let mut rows = RowBuilder::new(self.shape);
         let mut scratch = KeyScratch::default();
-        for (offset, record) in records.iter() {
+        for each in records.iter() {
+            records.check_quotes(each)?;
+            let (offset, record) = (each.offset, each.bytes);
             let content = record.strip_suffix(b"\n").unwrap_or(record);
             let number = records.before + offset;
             let pushed = match self.keys.is_whole_record() {
@@ -166,7 +169,7 @@ impl RowSource for TextSample {
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         self.records.records_within(split, bytes, |records| {
             let (mut rows, mut scratch) = (RowBuilder::new(self.shape), KeyScratch::default());
-            for (_, record) in records.iter() {
+            for TextRecord { bytes: record, .. } in records.iter() {
                 let content = record.strip_suffix(b"\n").unwrap_or(record);
                 let content = content.strip_suffix(b"\r").unwrap_or(content);
                 let _passed_over = match self.keys.is_whole_record() {

@@ -43,6 +43,11 @@ pub enum StreamError<E> {
         /// Where it begins.
         offset: u64,
     },
+    /// The text ends within the quotes of the record that begins at this byte.
+    Unclosed {
+        /// Where it begins.
+        offset: u64,
+    },
     /// What the records were refused for.
     Refused(E),
 }
@@ -163,6 +168,10 @@ impl RecordStream {
     ) -> Result<(), StreamError<E>> {
         self.decompressor()?.end();
         self.read(take)?;
+        if self.is_quoted {
+            let offset = self.offset;
+            return Err(StreamError::Unclosed { offset });
+        }
         match self.known {
             0 => Ok(()),
             known => take(&self.text[..known], self.offset).map_err(StreamError::Refused),

@@ -85,7 +85,6 @@ impl TextConfig {
     }
 
     fn record_keys(&self) -> RecordKeys {
-        let quote = self.quote;
         let members = self.keys.iter().map(|key| {
             Some(JsonKey {
                 path: key.path.clone()?,
@@ -103,8 +102,12 @@ impl TextConfig {
             descending: key.descending,
             nulls_first: key.nulls_first,
         });
-        let dialect = self.delimiter.map(|delimiter| Dialect { delimiter, quote });
-        RecordKeys::Fields(TextKeys::new(dialect, fields.collect()))
+        RecordKeys::Fields(TextKeys::new(self.dialect(), fields.collect()))
+    }
+
+    fn dialect(&self) -> Option<Dialect> {
+        let quote = self.quote;
+        self.delimiter.map(|delimiter| Dialect { delimiter, quote })
     }
 }
 
@@ -123,7 +126,7 @@ pub fn open(
         keys: config.record_keys(),
         names: config.keys.iter().map(|key| key.name.clone()).collect(),
         records: RecordFormat {
-            quote: config.quote,
+            quoting: config.dialect().filter(|dialect| dialect.quote.is_some()),
             header: config.header.clone().into_bytes(),
         },
         is_stable,

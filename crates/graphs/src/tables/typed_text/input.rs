@@ -9,7 +9,7 @@ use tonnage_formats::types::read_schema;
 use tonnage_stages::sink::RowSample;
 use tonnage_tables::RowLayout;
 
-use super::record_columns::{QUOTE, RecordColumns, RecordKind};
+use super::record_columns::{RecordColumns, RecordKind};
 use super::rows::{TypedRows, TypedSample};
 use crate::error::{JobError, setting_error};
 use crate::tables::columns::column_table::ColumnInput;
@@ -36,10 +36,7 @@ pub struct TypedTextConfig {
 impl TypedTextConfig {
     /// The byte around a field, if it may have quotes.
     pub fn quote(&self) -> Option<u8> {
-        match self.records {
-            RecordKind::Csv { .. } => Some(QUOTE),
-            RecordKind::Json => None,
-        }
+        self.records.dialect().and_then(|dialect| dialect.quote)
     }
 }
 
@@ -74,16 +71,16 @@ impl TypedText {
             kept: Arc::new(kept),
         };
         columns.reader().map_err(refuse)?;
-        let quote = config.quote();
         let header = match &config.records {
             RecordKind::Csv { header, .. } => header.clone(),
             RecordKind::Json => Vec::new(),
         };
-        let inputs = TextInputs::open(&whole_records(files, quote)?)?;
+        let quoting = config.records.dialect();
+        let inputs = TextInputs::open(&whole_records(files, config.quote())?)?;
         inputs.check_headers(&header)?;
         Ok(Self {
             inputs,
-            format: RecordFormat { quote, header },
+            format: RecordFormat { quoting, header },
             columns: Arc::new(columns),
         })
     }

@@ -6,7 +6,7 @@ use tonnage_formats::text::Dialect;
 use tonnage_formats::text_columns::{Charset, CsvReader, JsonReader, RecordReader};
 
 /// The byte around fields of CSV.
-pub const QUOTE: u8 = b'"';
+const QUOTE: u8 = b'"';
 
 /// How records are written.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,6 +21,19 @@ pub enum RecordKind {
     },
     /// An object a line.
     Json,
+}
+
+impl RecordKind {
+    /// How fields are written, if there are some.
+    pub fn dialect(&self) -> Option<Dialect> {
+        match *self {
+            Self::Csv { delimiter, .. } => Some(Dialect {
+                delimiter,
+                quote: Some(QUOTE),
+            }),
+            Self::Json => None,
+        }
+    }
 }
 
 /// How records become columns.
@@ -42,15 +55,9 @@ impl RecordColumns {
     /// # Errors
     /// A column whose type the format has no values of.
     pub fn reader(&self) -> Result<Box<dyn RecordReader>, String> {
-        Ok(match self.records {
-            RecordKind::Csv { delimiter, .. } => {
-                let dialect = Dialect {
-                    delimiter,
-                    quote: Some(QUOTE),
-                };
-                Box::new(CsvReader::new(dialect, &self.file, &self.kept)?)
-            }
-            RecordKind::Json => Box::new(JsonReader::new(&self.file, &self.kept)?),
+        Ok(match self.records.dialect() {
+            Some(dialect) => Box::new(CsvReader::new(dialect, &self.file, &self.kept)?),
+            None => Box::new(JsonReader::new(&self.file, &self.kept)?),
         })
     }
 }

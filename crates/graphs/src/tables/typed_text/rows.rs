@@ -11,8 +11,9 @@ use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowLayout, RowShape, RowWriter};
 
 use super::record_columns::RecordColumns;
+use crate::tables::text::file_records::{FileRecords, TextRecord};
 use crate::tables::text::inputs::{BYTE_ORDER_MARK, TextInput, TextInputs};
-use crate::tables::text::records::{FileRecords, RecordFormat, SampledRecords, TextRecords};
+use crate::tables::text::records::{RecordFormat, SampledRecords, TextRecords};
 
 /// Bytes of a batch, and of the text that it was.
 const BATCH_BYTES: usize = 128 << 10;
@@ -70,9 +71,10 @@ impl RowSource for TypedRows {
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         let mut batch = Batch::new(&self.columns, &self.layout)?;
         self.records.whole_records(split, bytes, |records| {
-            for (offset, record) in records.iter() {
-                let pushed = batch.push(&records, offset, record);
-                pushed.map_err(|why| records.refusal(offset, &why))?;
+            for record in records.iter() {
+                records.check_quotes(record)?;
+                let pushed = batch.push(&records, record);
+                pushed.map_err(|why| records.refusal(record.offset, &why))?;
                 batch.give_if_full(take)?;
             }
             // The next ones may be of before these.
@@ -130,9 +132,9 @@ impl RowSource for TypedSample {
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
         let mut batch = Batch::new(&self.columns, &self.layout)?;
         self.records.records_within(split, bytes, |records| {
-            for (offset, record) in records.iter() {
+            for record in records.iter() {
                 // Pass one reports what cannot be read, if it is a record at all.
-                let _passed_over = batch.push(&records, offset, record);
+                let _passed_over = batch.push(&records, record);
                 batch.give_if_full(take)?;
             }
             batch.give(take)
@@ -167,10 +169,9 @@ impl<'a> Batch<'a> {
     fn push(
         &mut self,
         records: &FileRecords<'_>,
-        offset: u64,
-        record: &[u8],
+        TextRecord { offset, bytes, .. }: TextRecord<'_>,
     ) -> Result<(), String> {
-        let record = record.strip_suffix(b"\n").unwrap_or(record);
+        let record = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let record = match offset {
             0 => record.strip_prefix(BYTE_ORDER_MARK).unwrap_or(record),
             _ => record,
