@@ -100,9 +100,31 @@ def test_three_nodes_sort_a_table_together(
     found = pa.concat_tables([pq.read_table(each["path"]) for each in listed])
     assert found.equals(found.sort_by([("v", "ascending"), ("k", "descending")]))
     assert found["k"].value_counts().field("counts").unique().to_pylist() == [3]
-    refused = tonnage.run(*words, "--limit", "5", env=cluster.env)
+    refused = tonnage.run(*words, "--partition-by", "v", env=cluster.env)
     assert refused.returncode == 2
-    assert "--limit: a cluster does not do this; sort on one machine" in refused.stderr
+    assert "--partition-by: a cluster does not do this; sort on one machine" in refused.stderr
+
+
+def test_two_nodes_find_the_first_rows_of_one_csv_file_as_planned(
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
+) -> None:
+    keys = [(7919 * row) % 100_003 for row in range(100_003)]
+    (disk / "in.csv").write_text("k,v\n" + "".join(f'{key},"a\n{key}"\n' for key in keys))
+    plan = plan_of(2, (disk / "in.csv").stat().st_size, "none", "small").write(disk / "plan.json")
+    links = network(dict.fromkeys(NODES, 60e6)).write(disk / "links.json")
+    rates = disks(dict.fromkeys(ALL, RATES)).write(disk / "disks.json")
+    words = sort(cluster, shared, disk, "--by", "-k", "--limit", "5000", "--plan", str(plan))
+    words[2] = str(disk / "in.csv")
+    done = tonnage.run(*words, "--capacities", str(rates), str(links), env=cluster.env, check=True)
+    record = json.loads(done.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(NODES)
+    assert all(node["read_bytes"] for node in record["nodes"])
+    assert (record["records"], record["written_records"]) == (len(keys), 5000)
+    assert [each["name"] for each in record["compared"]["phases"]] == ["pass_one", "pass_two"]
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    texts = [Path(each["path"]).read_text().removeprefix("k,v\n") for each in listed]
+    expected = sorted(keys, reverse=True)[:5000]
+    assert "".join(texts) == "".join(f'{key},"a\n{key}"\n' for key in expected)
 
 
 def test_nodes_sort_as_planned_or_not_at_all(
