@@ -1,7 +1,10 @@
 //! Keys of records: bytes that compare as the fields' values do.
 
+use arrow_schema::TimeUnit;
+
 use crate::text::decimal_key::DecimalText;
 use crate::text::fields::{Dialect, Field, words};
+use crate::text_columns::moments;
 
 /// What a field is compared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +20,23 @@ pub enum FieldKind {
     Decimal,
     /// As false or true; of JSON only.
     Boolean,
+    /// As a date.
+    Date,
+    /// As a time of day in seconds.
+    Time,
+    /// As a timestamp, whose zone is looked at if there is one in all values.
+    Timestamp {
+        /// The unit that all values have.
+        unit: TimeUnit,
+        /// Whether they have zones.
+        has_zone: bool,
+    },
 }
 
 impl FieldKind {
     /// Whether all keys of it have the same length.
     fn is_short(self) -> bool {
-        matches!(self, Self::Integer | Self::Float)
+        !matches!(self, Self::Bytes | Self::Decimal | Self::Boolean)
     }
 
     /// Its name.
@@ -33,6 +47,13 @@ impl FieldKind {
             Self::Integer => "whole number of 64 bits",
             Self::Float | Self::Decimal => "number",
             Self::Boolean => "boolean",
+            Self::Date => "date",
+            Self::Time => "time in whole seconds",
+            Self::Timestamp {
+                unit: TimeUnit::Second,
+                ..
+            } => "timestamp in whole seconds",
+            Self::Timestamp { .. } => "timestamp of 64 bits in nanoseconds",
         }
     }
 }
@@ -219,8 +240,16 @@ fn push_value(key: &FieldKey, value: &[u8], to: &mut Vec<u8>) -> Option<()> {
         FieldKind::Boolean => return None,
         FieldKind::Integer => {
             let text = std::str::from_utf8(value).ok()?.trim();
-            let bits = text.parse::<i64>().ok()? as u64 ^ (1 << 63);
-            to.extend(bits.to_be_bytes().map(|byte| byte ^ inverted));
+            push_whole(text.parse().ok()?, inverted, to);
+        }
+        FieldKind::Date => push_whole(moments::parse_date(value.trim_ascii())?, inverted, to),
+        FieldKind::Time => {
+            let seconds = moments::parse_time(value.trim_ascii(), TimeUnit::Second)?;
+            push_whole(seconds, inverted, to);
+        }
+        FieldKind::Timestamp { unit, has_zone } => {
+            let units = moments::parse_timestamp(value.trim_ascii(), unit, has_zone)?;
+            push_whole(units, inverted, to);
         }
         FieldKind::Float => {
             let number: f64 = fast_float2::parse(value.trim_ascii()).ok()?;
@@ -228,6 +257,11 @@ fn push_value(key: &FieldKey, value: &[u8], to: &mut Vec<u8>) -> Option<()> {
         }
     }
     Some(())
+}
+
+fn push_whole(number: i64, inverted: u8, to: &mut Vec<u8>) {
+    let bits = number as u64 ^ (1 << 63);
+    to.extend(bits.to_be_bytes().map(|byte| byte ^ inverted));
 }
 
 /// Appends bytes of any length.

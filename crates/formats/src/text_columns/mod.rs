@@ -12,7 +12,7 @@ mod decimals;
 mod inference;
 mod json_printer;
 mod json_reader;
-mod moments;
+pub(crate) mod moments;
 mod refusals;
 mod scalars;
 

@@ -1,7 +1,8 @@
 """Text that is sorted as it is: lines, and records of CSV files.
 
 Only the fields of the key are looked at; what each column of a CSV file is compared as (a whole
-number, a number, or bytes) is inferred from the first MiB of the first file.
+number, a number, a date, a time, a timestamp, or bytes) is inferred from the first MiB of the first
+file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from tonnage.run.sort.order import ColumnOrder
 if TYPE_CHECKING:
     from tonnage.run.sort.csv_beginning import CsvBeginning
 
-FieldKind = Literal["bytes", "integer", "float", "decimal"]
+FieldKind = (
+    Literal["bytes", "integer", "float", "decimal", "date", "time"]
+    | dict[Literal["timestamp"], dict[str, bool]]
+)
 LINE = "line"
 """The name of a whole line."""
 _FIELD = re.compile(rf"({LINE}|[1-9][0-9]{{0,5}})(:numeric)?")
@@ -67,13 +71,18 @@ def delimited(
 
 def _field_kind(data_type: str) -> FieldKind | None:
     """What values are compared as, which are not decoded."""
-    if data_type == "int64":
-        return "integer"
-    if data_type == "double":
-        return "float"
-    # Dates and times are written with as many digits always, the most significant first.
-    is_bytes = data_type.startswith(("date32", "time32")) or data_type in ("string", "binary")
-    return "bytes" if is_bytes else None
+    if data_type.startswith("timestamp["):
+        has_fractions = data_type.startswith("timestamp[ns")
+        return {"timestamp": {"has_fractions": has_fractions, "has_zone": "tz=" in data_type}}
+    kinds: dict[str, FieldKind] = {
+        "int64": "integer",
+        "double": "float",
+        "date32[day]": "date",
+        "time32[s]": "time",
+        "string": "bytes",
+        "binary": "bytes",
+    }
+    return kinds.get(data_type)
 
 
 def text_format(

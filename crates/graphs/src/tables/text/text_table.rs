@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::TimeUnit;
 use serde::Deserialize;
 use tonnage_formats::text::{
     Dialect, FieldKey, FieldKind, JsonKey, JsonKeys, RecordKeys, TextKeys,
@@ -64,6 +65,13 @@ enum FieldKindConfig {
     Float,
     Decimal,
     Boolean,
+    Date,
+    Time,
+    Timestamp {
+        /// Whether values have fractions of seconds.
+        has_fractions: bool,
+        has_zone: bool,
+    },
 }
 
 impl FieldKindConfig {
@@ -74,6 +82,18 @@ impl FieldKindConfig {
             Self::Float => FieldKind::Float,
             Self::Decimal => FieldKind::Decimal,
             Self::Boolean => FieldKind::Boolean,
+            Self::Date => FieldKind::Date,
+            Self::Time => FieldKind::Time,
+            Self::Timestamp {
+                has_fractions,
+                has_zone,
+            } => FieldKind::Timestamp {
+                unit: match has_fractions {
+                    true => TimeUnit::Nanosecond,
+                    false => TimeUnit::Second,
+                },
+                has_zone,
+            },
         }
     }
 }
