@@ -26,11 +26,31 @@ pub enum FormatError {
     },
     /// Arrow's own refusal.
     #[error(transparent)]
-    Arrow(#[from] ArrowError),
+    Arrow(ArrowError),
 }
 
 impl From<ParquetError> for FormatError {
     fn from(why: ParquetError) -> Self {
-        Self::Damaged(why.to_string())
+        no_parquet(&why.to_string())
     }
+}
+
+impl From<ArrowError> for FormatError {
+    fn from(why: ArrowError) -> Self {
+        match why {
+            ArrowError::ParquetError(why) => no_parquet(&why),
+            why => Self::Arrow(why),
+        }
+    }
+}
+
+/// What a reader of Parquet says, without the kinds of its errors.
+fn no_parquet(why: &str) -> FormatError {
+    let kinds = ["Parquet error: ", "EOF: ", "External: ", "Arrow: "];
+    let why = kinds
+        .iter()
+        .fold(why, |why, kind| why.trim_start_matches(kind));
+    FormatError::Damaged(format!(
+        "it is no Parquet file, or damaged, or encrypted: {why}"
+    ))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use tonnage_disk::DiskError;
-use tonnage_pipeline::RunError;
+use tonnage_pipeline::{GraphError, RunError};
 
 /// Why a job did not finish.
 #[derive(Debug, Error)]
@@ -80,6 +80,9 @@ impl From<RunError> for JobError {
                 file: failure.file,
                 offset: failure.offset,
             },
+            RunError::Graph(GraphError::Memory { .. }) => {
+                setting_error("memory", format!("{what}; use more"))
+            }
             RunError::Graph(_) | RunError::System { .. } => Self::failure(what),
         }
     }

@@ -8,9 +8,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_cast::display::FormatOptions;
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{DataType, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
@@ -23,13 +21,10 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::leaves::leaves;
 use super::sampling::{is_compressible, repeats};
+use super::types::{parquet_schema, parquet_values};
 use crate::compression::Codec;
 use crate::error::FormatError;
 
-const STRICT: CastOptions<'_> = CastOptions {
-    safe: false, // what does not fit is an error, not null
-    format_options: FormatOptions::new(),
-};
 /// What Brotli takes with its window of 4 MiB.
 const BROTLI_BYTES: usize = 16 << 20;
 
@@ -53,7 +48,7 @@ impl Output {
         codec: Compression,
         order: &[(String, bool, bool)],
     ) -> Result<Self, FormatError> {
-        let schema = &with_units(schema);
+        let schema = &parquet_schema(schema);
         let parquet = ArrowSchemaConverter::new().convert(schema)?;
         let leaf = |name: &String| {
             let mut leaves = parquet.columns().iter();
@@ -106,21 +101,6 @@ impl Output {
     }
 }
 
-/// The schema with times of units that Parquet has: it has no seconds.
-fn with_units(schema: &SchemaRef) -> SchemaRef {
-    use DataType::{Time32, Timestamp};
-    let unit = |field: &FieldRef| {
-        let data_type = match field.data_type() {
-            Timestamp(TimeUnit::Second, zone) => Timestamp(TimeUnit::Millisecond, zone.clone()),
-            Time32(TimeUnit::Second) => Time32(TimeUnit::Millisecond),
-            _ => return Arc::clone(field),
-        };
-        Arc::new(field.as_ref().clone().with_data_type(data_type))
-    };
-    let fields: Vec<FieldRef> = schema.fields().iter().map(unit).collect();
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
-}
-
 /// Encodes one row group in memory.
 pub struct RowGroupEncoder {
     output: Arc<Output>,
@@ -152,10 +132,7 @@ impl RowGroupEncoder {
         }
         let mut columns = self.columns.iter_mut();
         for (field, array) in self.output.schema.fields().iter().zip(batch.columns()) {
-            let array = match array.data_type() == field.data_type() {
-                true => Arc::clone(array),
-                false => cast_with_options(array, field.data_type(), &STRICT)?,
-            };
+            let array = parquet_values(array, field)?;
             for leaf in compute_leaves(field, &array)? {
                 let column = columns.next().expect("a writer for each leaf");
                 column.write(&leaf)?;

@@ -10,6 +10,7 @@ mod leaves;
 mod pages;
 mod sampling;
 mod split;
+mod types;
 
 pub use decode::Decoder;
 pub use encode::{EncodedRowGroup, FileWriter, Output, RowGroupEncoder};
