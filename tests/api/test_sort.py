@@ -40,10 +40,11 @@ def inputs(table: pa.Table, disk: Path) -> dict[str, Any]:
         "table": table,
         "reader": table.to_reader(1000),
         "dataset": pa_dataset.dataset(disk / "in.parquet").filter(pa_dataset.field("n") >= 0),
+        "scanner": pa_dataset.dataset(disk / "in.parquet").scanner(batch_size=1000),
     }
 
 
-@pytest.mark.parametrize("kind", ["path", "table", "reader", "dataset"])
+@pytest.mark.parametrize("kind", ["path", "table", "reader", "dataset", "scanner"])
 def test_it_takes_files_and_arrow_data(disk: Path, kind: str) -> None:
     table = events()
     given = inputs(table, disk)[kind]
@@ -76,6 +77,27 @@ def test_a_result_that_nobody_keeps_is_removed(disk: Path) -> None:
     assert list((disk / "tmp").iterdir()) == []
 
 
+def test_a_closed_result_says_so(disk: Path) -> None:
+    result = tonnage.sort(events(10), "n", scratch=disk / "tmp")
+    result.close()
+    with pytest.raises(tonnage.UsageError, match="the result is closed"):
+        result.reader()
+
+
+def test_keys_are_a_list_whose_names_have_commas(disk: Path) -> None:
+    table = pa.table({"price, net": [1, 2, 2], 'the "n"': [1, 2, 3]})
+    by = ["-price, net", 'the "n"']
+    with tonnage.sort(table, by, scratch=disk / "tmp") as result:
+        assert result.reader().read_all()['the "n"'].to_pylist() == [2, 3, 1]
+
+
+def test_output_is_compressed(disk: Path) -> None:
+    how: dict[str, Any] = {"output": disk / "out", "output_format": "parquet"}
+    result = tonnage.sort(events(), "n", scratch=disk / "tmp", compression="zstd:3", **how)
+    column = pq.ParquetFile(result.files[0]).metadata.row_group(0).column(0)
+    assert column.compression == "ZSTD"
+
+
 def test_the_first_rows_of_some_columns(disk: Path) -> None:
     table = events()
     with tonnage.sort(table, "ts", columns=["ts", "n"], limit=5, scratch=disk) as result:
@@ -102,9 +124,9 @@ def test_schemas_are_given_as_pyarrows(disk: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"table": 5}, "table: 5 is neither paths nor Arrow data"),
+        ({"table": 5}, "table: int is neither paths nor Arrow data"),
         ({"by": "nosuch"}, 'by: there is no column "nosuch"'),
-        ({"by": 5}, "by: 5 is not a string"),
+        ({"by": 5}, "by: 5 is neither a string nor a list"),
         ({"limit": 0}, "limit: 0 is not a whole number of at least 1"),
         ({"unique": True, "limit": 1}, "limit: with unique"),
         ({"memory": "much"}, "memory: 'much' is not a size"),

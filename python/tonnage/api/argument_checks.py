@@ -1,5 +1,6 @@
 """Checks of what users pass to the Python API; messages name parameters."""
 
+import textwrap
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,20 @@ def text(value: str | None, name: str) -> str | None:
     return value
 
 
+def texts(value: str | Sequence[str], name: str) -> list[str]:
+    """One text or several."""
+    several = [value] if isinstance(value, str) else value
+    if not isinstance(several, Sequence) or isinstance(several, bytes):
+        raise core.UsageError(f"{value!r} is neither a string nor a list of them", setting=name)
+    for each in several:
+        instance(each, str, name, "a string")
+    return list(several)
+
+
 def instance(value: Any, kinds: type | tuple[type, ...], name: str, what: str) -> None:
     if not isinstance(value, kinds):
-        raise core.UsageError(f"{value!r} is not {what}", setting=name)
+        shown = textwrap.shorten(repr(value), 80, placeholder="...")
+        raise core.UsageError(f"{shown} is not {what}", setting=name)
 
 
 def one_of(value: str, choices: Collection[str], name: str) -> str:

@@ -8,17 +8,18 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 
-from tonnage.api.argument_checks import count, instance, paths, size, text
+from tonnage.api.argument_checks import count, paths, size, text, texts
 from tonnage.base import core
 from tonnage.base.clock import utc_now
 from tonnage.measure.trial import environment
+from tonnage.run.sort.column_list import join_columns
 from tonnage.run.sort.dialect import Dialect
 from tonnage.run.sort.tables import AUTO, COLUMN_FORMATS, FILE_BYTES, TableOrder, sort_table
 from tonnage.run.storage.earlier_output import manifest_parts
@@ -39,7 +40,7 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Table = str | Path | Sequence[str | Path] | ArrowStream | pa_dataset.Dataset
+Table = str | Path | Sequence[str | Path] | ArrowStream | pa_dataset.Dataset | pa_dataset.Scanner
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class SortedTable:
 
     files: list[str]
     format: str
-    record: RunRecord
+    record: RunRecord = field(repr=False)
     folders_in: str | None = None
     temporary: Path | None = None
 
@@ -74,8 +75,10 @@ class SortedTable:
         Columns that the names of folders tell are text, or int32 where all values are.
 
         Raises:
-            UsageError: The files are text, whose types would have to be guessed.
+            UsageError: The files are text, whose types would have to be guessed, or removed.
         """
+        if self.temporary is not None and not self.temporary.exists():
+            raise core.UsageError("the result is closed; read it before, or give it an output")
         if self.format not in COLUMN_FORMATS:
             raise core.UsageError(
                 f"the output is {self.format}; read its files yourself, or sort into Parquet or "
@@ -109,7 +112,7 @@ class SortedTable:
 
 def sort(
     table: Table,
-    by: str,
+    by: str | Sequence[str],
     *,
     output: str | Path | Sequence[str | Path] | None = None,
     scratch: str | Path | Sequence[str | Path] | None = None,
@@ -124,6 +127,7 @@ def sort(
     delimiter: str | None = None,
     header: bool = True,
     encoding: str | None = None,
+    compression: str | None = None,
     partition_by: Sequence[str] | None = None,
     file_bytes: str | int = FILE_BYTES,
     endpoint: str | None = None,
@@ -134,8 +138,8 @@ def sort(
         table: Files, directories, globs or ``s3://`` URLs; or Arrow data: a table, a reader, a
             dataset, or anything else with ``__arrow_c_stream__``, which is read once and written
             to ``scratch`` first. For files that lie on disks or in a store, their paths are faster.
-        by: The columns, like ``user,-ts,amount:nulls-first``: descending with a minus, nulls last
-            by default. -0.0 equals 0.0, and NaN is above all numbers.
+        by: The columns, like ``user,-ts,amount:nulls-first`` or a list of these: descending with a
+            minus, nulls last by default. -0.0 equals 0.0, and NaN is above all numbers.
         output: Empty or new directories, one for each device, for files ``part-00000`` and so on;
             by default a temporary directory in ``scratch``, as Arrow files.
         scratch: Directories, one for each device; by default where temporary files go.
@@ -153,9 +157,11 @@ def sort(
             Arrow data.
         delimiter: Between fields of CSV, ``header`` whether it names its columns, ``encoding`` that
             of text.
+        compression: How the output is compressed, like ``zstd`` or ``zstd:9``; by default snappy
+            for Parquet, and not at all otherwise.
         partition_by: Files are in folders by these columns, as ``country=DE/day=2026-01-01``, and
             leave them out; rows are sorted, and ``unique``, within a folder.
-        file_bytes: Bytes of rows in a file of the output, about.
+        file_bytes: Most bytes of rows in a file of the output, about.
         endpoint: The store's address; by default as the environment says.
 
     Raises:
@@ -165,15 +171,15 @@ def sort(
     """
     scratches = [Path(each) for each in paths(scratch or tempfile.gettempdir(), "scratch")]
     store = ObjectStoreOptions(endpoint=text(endpoint, "endpoint"))
-    instance(by, str, "by", "a string")
     order = TableOrder(
-        by=by,
+        by=by if isinstance(by, str) else join_columns(texts(by, "by")),
         stable=stable,
         unique=unique,
         limit=count(limit, "limit"),
-        columns=None if columns is None else paths(columns, "columns"),
+        columns=None if columns is None else texts(columns, "columns"),
         schema=_schema_text(schema),
-        partition_by=None if partition_by is None else paths(partition_by, "partition_by"),
+        compression=text(compression, "compression"),
+        partition_by=None if partition_by is None else texts(partition_by, "partition_by"),
         file_bytes=size(file_bytes, "file_bytes"),
         format=input_format,
         output_format=text(output_format, "output_format"),
@@ -220,12 +226,15 @@ def _staged(table: Table, temporary: Path, order: TableOrder) -> tuple[list[str]
         return paths(table, "table"), order
     if isinstance(table, pa_dataset.Dataset):
         reader = table.scanner(batch_size=BATCH_ROWS).to_reader()
+    elif isinstance(table, pa_dataset.Scanner):
+        reader = table.to_reader()
     elif isinstance(table, pa.Table):
         reader = table.to_reader(BATCH_ROWS)
     elif hasattr(table, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(table)
     else:
-        raise core.UsageError(f"{table!r} is neither paths nor Arrow data", setting="table")
+        kind = type(table).__name__
+        raise core.UsageError(f"{kind} is neither paths nor Arrow data", setting="table")
     if order.format not in (AUTO, "arrow"):
         raise core.UsageError("Arrow data has its own format; leave it out", setting="input_format")
     path = temporary / STAGED

@@ -41,6 +41,7 @@ FLAG_OF_SETTING = {
     "layouts": "--layout",
     "directory": "--dir",
     "file_bytes": "--file-size",
+    "header": "--no-header",
     "object_bytes": "--object-size",
     "workers": "--processes",
     "every": "--every",

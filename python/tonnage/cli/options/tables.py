@@ -62,7 +62,7 @@ class TableOptions:
         Option("A,B,...", "Put files, without these columns, into Hive's folders A=1/B=2."),
     ] = None
     file_size: Annotated[
-        int | None, Size("Bytes of rows in a file of the output, about. Default: 1GiB.")
+        int | None, Size("Most bytes of rows in a file of the output, about. Default: 1GiB.")
     ] = None
 
     def refuse_without_by(self) -> None:
@@ -95,7 +95,7 @@ class TableOptions:
             stable=self.stable,
             unique=self.unique,
             limit=self.limit,
-            columns=None if self.columns is None else self.columns.split(","),
+            columns=_listed(self.columns, "columns"),
             schema=self.schema,
             file_bytes=FILE_BYTES if self.file_size is None else self.file_size,
             format=self.input_format,
@@ -106,5 +106,11 @@ class TableOptions:
                 encoding=self.encoding,
             ),
             compression=self.compression,
-            partition_by=None if self.partition_by is None else self.partition_by.split(","),
+            partition_by=_listed(self.partition_by, "partition_by"),
         )
+
+
+def _listed(text: str | None, setting: str) -> list[str] | None:
+    from tonnage.run.sort.column_list import split_columns
+
+    return None if text is None else split_columns(text, setting)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tonnage.base import core
+from tonnage.run.sort.column_list import split_columns
 
 NULLS_FIRST, NULLS_LAST = ":nulls-first", ":nulls-last"
 
@@ -24,10 +25,12 @@ class ColumnOrder:
 def parse_order(text: str) -> list[ColumnOrder]:
     """Reads ``user,-ts,amount:nulls-first``; nulls come last by default.
 
+    What has a comma is in quotes: ``"-price, net"``.
+
     Raises:
         UsageError: A part is no column with an order, or a column is named twice.
     """
-    order = [_column(part.strip()) for part in text.split(",")]
+    order = [_column(part) for part in split_columns(text, "by")]
     names = [column.name for column in order]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
