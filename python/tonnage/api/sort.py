@@ -19,8 +19,8 @@ from tonnage.api.argument_checks import count, paths, size, text, texts
 from tonnage.base import core
 from tonnage.base.clock import utc_now
 from tonnage.measure.trial import environment
-from tonnage.run.sort.column_list import join_columns
 from tonnage.run.sort.dialect import Dialect
+from tonnage.run.sort.order import join_columns
 from tonnage.run.sort.tables import AUTO, COLUMN_FORMATS, FILE_BYTES, TableOrder, sort_table
 from tonnage.run.storage.earlier_output import manifest_parts
 from tonnage.run.storage.object_store import ObjectStoreOptions

@@ -111,6 +111,6 @@ class TableOptions:
 
 
 def _listed(text: str | None, setting: str) -> list[str] | None:
-    from tonnage.run.sort.column_list import split_columns
+    from tonnage.run.sort.order import split_columns
 
     return None if text is None else split_columns(text, setting)
