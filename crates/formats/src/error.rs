@@ -31,26 +31,24 @@ pub enum FormatError {
 
 impl From<ParquetError> for FormatError {
     fn from(why: ParquetError) -> Self {
-        no_parquet(&why.to_string())
+        Self::Damaged(without_kind(&why.to_string()))
     }
 }
 
 impl From<ArrowError> for FormatError {
     fn from(why: ArrowError) -> Self {
         match why {
-            ArrowError::ParquetError(why) => no_parquet(&why),
+            ArrowError::ParquetError(why) => Self::Damaged(without_kind(&why)),
             why => Self::Arrow(why),
         }
     }
 }
 
-/// What a reader of Parquet says, without the kinds of its errors.
-fn no_parquet(why: &str) -> FormatError {
+/// What the crate says of Parquet, without the kinds of its errors.
+fn without_kind(why: &str) -> String {
     let kinds = ["Parquet error: ", "EOF: ", "External: ", "Arrow: "];
-    let why = kinds
+    let stripped = kinds
         .iter()
         .fold(why, |why, kind| why.trim_start_matches(kind));
-    FormatError::Damaged(format!(
-        "it is no Parquet file, or damaged, or encrypted: {why}"
-    ))
+    stripped.to_owned()
 }

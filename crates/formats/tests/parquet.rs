@@ -202,3 +202,38 @@ fn row_groups_of_several_encoders_become_one_file() {
     let got = concat_batches(&schema, &got).expect("one schema");
     assert_eq!(got, concat_batches(&schema, &batches).expect("one schema"));
 }
+
+#[test]
+fn repeated_values_are_decoded_in_batches_of_some_megabytes() {
+    let rows = 4000; // of 32 and 40 MB
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    let mut texts = StringBuilder::new();
+    for _ in 0..rows {
+        lists.append_value((0..1000).map(Some));
+        texts.append_value("long".repeat(2500));
+    }
+    let lists = Arc::new(lists.finish()) as ArrayRef;
+    let texts = Arc::new(texts.finish()) as ArrayRef;
+    for (name, column) in [("list", lists), ("text", texts)] {
+        let batch = RecordBatch::try_from_iter([(name, column)]).expect("a batch");
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).expect("a writer");
+        writer.write(&batch).expect("rows");
+        let bytes: Bytes = writer.into_inner().expect("a file").into();
+        let file = Memory(bytes.clone());
+        let opened = ParquetFile::open(Arc::new(file)).expect("a Parquet file");
+        let projection = opened.projection(&[0]);
+        let splits = opened
+            .splits(&projection, u64::MAX, |_| true)
+            .expect("splits");
+        let pieces = Pieces::new(vec![(0, bytes)]);
+        let decoder = Decoder::new(&splits[0], &projection, pieces, rows).expect("a decoder");
+        let (mut decoded, mut largest) = (0, 0);
+        for batch in decoder {
+            let batch = batch.expect("rows");
+            decoded += batch.num_rows();
+            largest = largest.max(batch.get_array_memory_size());
+        }
+        assert_eq!(decoded, rows);
+        assert!(largest < 24 << 20, "{name}: {largest} bytes in a batch");
+    }
+}

@@ -7,6 +7,7 @@ use arrow_schema::SchemaRef;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::parquet_to_arrow_schema;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::page_index::PageIndexProvider;
 use parquet::file::metadata::{
     PageIndexPolicy, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
@@ -61,6 +62,16 @@ impl Split {
     }
 }
 
+fn not_parquet(why: ParquetError) -> FormatError {
+    match why {
+        ParquetError::External(_) => why.into(), // the device's
+        _ => FormatError::Damaged(format!(
+            "it is no Parquet file, or damaged, or encrypted: {}",
+            FormatError::from(why)
+        )),
+    }
+}
+
 /// Columns to read, by their places in the file.
 #[derive(Clone, Debug)]
 pub struct Projection {
@@ -75,7 +86,8 @@ impl ParquetFile {
     pub fn open(file: Arc<dyn ReadAt>) -> Result<Self, FormatError> {
         let mut reader =
             ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
-        reader.try_parse(&WholeFile(Arc::clone(&file)))?;
+        let parsed = reader.try_parse(&WholeFile(Arc::clone(&file)));
+        parsed.map_err(not_parquet)?;
         let metadata = reader.finish()?;
         let about = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())?;

@@ -18,6 +18,8 @@ pub struct SampleRows {
     pub splits: Arc<Vec<Arc<Extent>>>,
     /// The most keys of a split.
     pub keys: usize,
+    /// About the most bytes of them.
+    pub key_bytes: usize,
     /// Threads.
     pub workers: usize,
     /// What was found.
@@ -78,25 +80,29 @@ impl Stage for Sampler {
             source,
             splits,
             keys: most,
+            key_bytes: most_bytes,
             ..
         } = self.0.clone();
         let shape = source.shape();
         while let Some(buffer) = ports.receive()? {
             let (split, bytes) = (buffer.number, buffer.len);
-            let mut sample = RowSample::default();
+            let (mut sample, mut held) = (RowSample::default(), 0);
             source.rows(split, pieces_of(buffer, &splits[split]), &mut |rows| {
                 for row in rows.iter() {
                     sample.rows += 1;
                     sample.bytes += row.len() as u64;
-                    sample.keys.push(shape.key(row).to_vec());
+                    let key = shape.key(row);
+                    held += key.len();
+                    sample.keys.push(key.to_vec());
                 }
                 // Evenly over the split: of twice as many every second one stays.
-                while sample.keys.len() > 2 * most {
+                while sample.keys.len() > 2 * most || (held > most_bytes && sample.keys.len() > 1) {
                     let mut place = 0;
                     sample.keys.retain(|_| {
                         place += 1;
                         place % 2 == 1
                     });
+                    held = sample.keys.iter().map(Vec::len).sum();
                 }
                 Ok(())
             })?;

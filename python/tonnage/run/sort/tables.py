@@ -10,7 +10,7 @@ from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.sort.compression import parse_compression
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
-from tonnage.run.sort.order import folders_first, parse_order
+from tonnage.run.sort.order import ColumnOrder, folders_first, parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
 from tonnage.run.sort.table_input import TableInput, find_tables
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
@@ -158,7 +158,9 @@ def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
 def _uncompressed(
     inputs: TableInput, order: TableOrder, name: str, output: str
 ) -> dict[str, dict[str, Any]]:
-    columns = folders_first(parse_order(order.by), order.partition_by or [])
+    by = parse_order(order.by)
+    _refuse_dropped_keys(by, order.columns)
+    columns = folders_first(by, order.partition_by or [])
     if name not in FORMATS:
         raise core.UsageError(
             f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
@@ -192,6 +194,14 @@ def _uncompressed(
         dialect=order.dialect,
         folders=order.partition_by or [],
     )
+
+
+def _refuse_dropped_keys(keys: Sequence[ColumnOrder], kept: Sequence[str] | None) -> None:
+    dropped = [key.name for key in keys if kept is not None and key.name not in kept]
+    if dropped:
+        raise core.UsageError(
+            f"the rows are ordered by the column {dropped[0]!r}; keep it, too", setting="columns"
+        )
 
 
 def _refuse_dialect(name: str, output: str, dialect: Dialect) -> None:

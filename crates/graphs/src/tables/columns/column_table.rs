@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow_schema::{FieldRef, Schema, SchemaRef};
+use tonnage_formats::types::name_of;
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::work::RowEncoding;
-use tonnage_tables::{ColumnOrder, RowLayout, RowShape};
+use tonnage_tables::{ColumnOrder, RowLayout, RowShape, TableError};
 
 use crate::error::{JobError, setting_error};
 use crate::tables::columns::column_rows::ColumnRows;
@@ -88,8 +89,7 @@ impl<I: ColumnInput> ColumnTable<I> {
         let layout = layout(input.schema()).map_err(|why| {
             let mut in_folders = order[..output.folder_columns].iter();
             let is_folder = in_folders.any(|each| input.schema().index_of(&each.name).is_err());
-            let setting = if is_folder { "partition_by" } else { "by" };
-            setting_error(setting, why.to_string())
+            refusal(why, if is_folder { "partition_by" } else { "by" })
         })?;
         let keys = match key_layout {
             Ok(key_layout) => input.narrowed(&keys)?.map(|input| (input, key_layout)),
@@ -106,6 +106,29 @@ impl<I: ColumnInput> ColumnTable<I> {
             folders,
             output: ColumnOutput::new(output, columns, order)?,
         })
+    }
+}
+
+/// Why rows cannot have these columns in this order, with types as `--schema` names them.
+fn refusal(why: TableError, order: &'static str) -> JobError {
+    match why {
+        TableError::Unordered { name, data_type } => {
+            let data_type = name_of(&data_type);
+            let why = format!("values of type {data_type} have no order here");
+            setting_error(
+                order,
+                format!("the column {name:?} cannot be a sort key: {why}"),
+            )
+        }
+        TableError::Unsupported { name, data_type } => {
+            let data_type = name_of(&data_type);
+            let why = format!("its type {data_type} is not supported; leave it out");
+            setting_error(
+                "columns",
+                format!("the column {name:?} cannot be sorted along: {why}"),
+            )
+        }
+        other => setting_error(order, other.to_string()),
     }
 }
 

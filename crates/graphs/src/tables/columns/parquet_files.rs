@@ -86,7 +86,8 @@ impl Encoder<'_> {
     fn end_batch(&mut self) -> Result<(), StageError> {
         let bytes = self.batch.bytes();
         if let Some(batch) = self.batch.finish().map_err(|why| fail(&why))? {
-            self.group.write(&batch).map_err(|why| fail(&why))?;
+            let written = self.group.write(&batch);
+            written.map_err(|why| Failure::bad_input(format!("output: {why}")))?;
             self.group_bytes += bytes;
         }
         Ok(())

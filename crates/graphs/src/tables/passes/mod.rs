@@ -53,6 +53,8 @@ pub const LONGEST_ROW: usize = 1 << 20;
 const SAMPLING_BUFFERS: usize = 4;
 /// Sampled keys: about as many, or twice as many, of each split.
 const SAMPLED_KEYS: usize = 16 << 10;
+/// The part of the memory that sampled keys may take.
+const KEYS_SHARE: usize = 4;
 
 /// The passes, within one memory.
 pub struct TablePasses<'a> {
@@ -194,6 +196,7 @@ impl<'a> TablePasses<'a> {
         let sample = SampleRows {
             source: rows,
             keys: (SAMPLED_KEYS / extents.len().max(1)).max(1),
+            key_bytes: self.memory.bytes() / KEYS_SHARE / extents.len().max(1),
             workers: decoders,
             splits: Arc::new(extents),
             found: Arc::clone(&found),
@@ -201,8 +204,8 @@ impl<'a> TablePasses<'a> {
         let modes = Arc::clone(&read.modes);
         let graph = Graph::chain([Node::new("read", read), Node::new("sample_rows", sample)]);
         self.phase(name, &graph, &[&modes])?;
-        let found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(found.clone())
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(std::mem::take(&mut *found))
     }
 
     fn read(&self, extents: &[Arc<Extent>], buffers: usize, gives: Port) -> ReadExtents {
