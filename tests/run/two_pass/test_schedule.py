@@ -197,6 +197,25 @@ def test_a_loss_has_no_record_read_twice_that_need_not_be() -> None:
     assert rounds == 2 and read == Counter(range(40))
 
 
+def test_partitions_are_gathered_once_they_are_wanted() -> None:
+    splits = [Split("/in", 10 * place, 10, ("a", "b")) for place in range(4)]
+    schedule = Schedule(splits, 5, {"a": 1.0, "b": 1.0})
+    for wanted, gathered in ((2, [0, 1]), (2, []), (4, [2, 3]), (1, [])):
+        schedule.wanted = wanted
+        each = schedule.next_round()
+        assert sorted(each.owners if each else []) == gathered
+        if each:
+            read = {node: Total(bytes=10 * len(of)) for node, of in each.reads.items()}
+            schedule.round_ended(each, {node: Outcome(read[node]) for node in each.nodes})
+        to_sort = [place for places in schedule.to_sort().values() for place in places]
+        assert sorted(to_sort) == [*range(wanted)]
+    assert schedule.read.bytes == schedule.input_bytes
+    owner = schedule.owner[0]
+    schedule.lose(owner)
+    again = schedule.next_round()
+    assert again and [*again.owners] == [0]
+
+
 def test_what_came_whole_from_who_died_then_is_not_sent_again() -> None:
     splits = [Split("/in", 0, 10, ("a", "b")), Split("/in", 10, 10, ("a", "b"))]
     schedule = Schedule(splits, 2, {"a": 1.0})

@@ -10,6 +10,9 @@ read is missing everywhere, what all others have read is missing where it was th
 is a round, so no record is read again without need, and no cell is filled twice. This is the
 re-execution of MapReduce (Dean and Ghemawat, OSDI 2004) for data that was pushed to its reducers.
 
+A job may want the first partitions only, and more of them once it knows what these have: cells of
+others stay missing until then.
+
 Where copies are kept, a partition is done when its owner has finished it and another node has a
 copy. The nodes with copies become the owners of a lost node's finished partitions, of which nothing
 is read or sent again.
