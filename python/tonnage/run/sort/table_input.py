@@ -52,6 +52,11 @@ class TableInput:
         self.sources.list_requests.append(found["requests"])
         return found["file"], found["text"]
 
+    @property
+    def folder_columns(self) -> list[str]:
+        """The columns that folders are."""
+        return [*dict.fromkeys(name for each in self.files for name in each.folders)]
+
     def refuse_folders(self, what: str) -> None:
         """Refuse folders of columns where ``what`` has no place for their values."""
         placed = next((each for each in self.files if each.folders), None)

@@ -37,13 +37,15 @@ def text_config(
     Raises:
         UsageError: The text is not of this format, or there is no such column.
     """
-    inputs.refuse_folders("text")
+    in_folders = inputs.folder_columns
     is_changed = output != name or columns is not None or given is not None or bool(folders)
     if name == "lines":
+        inputs.refuse_folders("a line")
         if is_changed:
             raise core.UsageError("lines have no columns; they stay as they are")
         has_delimiter = dialect.delimiter is not None
         return text.lines(order, dialect.delimiter_of(name) if has_delimiter else None)
+    is_changed = is_changed or bool(in_folders)
     if name == "json" and not is_changed and dialect.encoding is None:
         return json_lines(inputs, order)
     what: dict[str, Any] = {
@@ -52,6 +54,7 @@ def text_config(
         "output": output,
         "dialect": dialect,
         "folders": folders,
+        "in_folders": in_folders,
     }
     if name == "json":
         return typed_text.json_columns(inputs, order, **what)

@@ -33,15 +33,20 @@ def csv_columns(
     output: str,
     dialect: Dialect,
     folders: Sequence[str],
+    in_folders: Collection[str],
 ) -> dict[str, Any]:
     """CSV as columns, which become ``output``, the name of a format.
+
+    The columns ``in_folders`` are what folders of the input say; ``folders`` are the output's.
 
     Raises:
         UsageError: There is no such column.
     """
     keys = {column.name for column in order}
+    given, folder_schema = _divided(given, in_folders)
     for name in [*(columns or beginning.names), *keys]:
-        beginning.place(name, _setting(name, keys, folders))
+        if name not in in_folders:
+            beginning.place(name, _setting(name, keys, folders))
     for name in given.names if given is not None else []:
         beginning.place(name, "schema")
     _refuse_twice(columns)
@@ -52,7 +57,9 @@ def csv_columns(
         else schema_message(_with(given, read_schema(beginning.schema)))
     )
     records = {"csv": {"delimiter": ord(beginning.delimiter), "header": list(beginning.header)}}
-    return _config(records, schema, order, columns, output, dialect)
+    config = _config(records, schema, order, columns, output, dialect)
+    config["typed_text"]["input"]["folder_schema"] = folder_schema
+    return config
 
 
 def json_columns(
@@ -64,24 +71,44 @@ def json_columns(
     output: str,
     dialect: Dialect,
     folders: Sequence[str],
+    in_folders: Collection[str],
 ) -> dict[str, Any]:
     """JSON lines as columns, which become ``output``, the name of a format.
+
+    The columns ``in_folders`` are what folders of the input say; ``folders`` are the output's.
 
     Raises:
         UsageError: The file is no JSON, or there is no such column.
     """
     _refuse_twice(columns)
+    given, folder_schema = _divided(given, in_folders)
     schema = _json_schema(inputs, given, dialect)
     keys = {column.name for column in order}
     if output in (JSON, *DELIMITERS):
         schema = _without_moments(schema, {*keys, *(given.names if given is not None else [])})
     for name in [*(columns or []), *keys]:
-        if name not in schema.names:
+        if name not in (*schema.names, *in_folders):
             raise core.UsageError(
-                f"there is no column {name!r}; the columns are {', '.join(schema.names)}",
+                f"there is no column {name!r}; the columns are "
+                f"{', '.join([*schema.names, *in_folders])}",
                 setting=_setting(name, keys, folders),
             )
-    return _config(JSON, schema_message(schema), order, columns, output, dialect)
+    config = _config(JSON, schema_message(schema), order, columns, output, dialect)
+    config["typed_text"]["input"]["folder_schema"] = folder_schema
+    return config
+
+
+def _divided(
+    given: pa.Schema | None, in_folders: Collection[str]
+) -> tuple[pa.Schema | None, str | None]:
+    """The schema of the columns in files, and a message of those of folders."""
+    if given is None or not in_folders:
+        return given, None
+    import pyarrow as pa
+
+    own = [each for each in given if each.name not in in_folders]
+    of_folders = [each for each in given if each.name in in_folders]
+    return pa.schema(own) if own else None, schema_message(pa.schema(of_folders))
 
 
 def _setting(name: str, keys: Collection[str], folders: Sequence[str]) -> str:

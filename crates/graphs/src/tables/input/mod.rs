@@ -1,6 +1,6 @@
 //! The input of a table sort: its files, opened, and what columns they have in common.
 
-mod file_columns;
+pub mod file_columns;
 pub mod object_file;
 pub mod table;
 pub mod table_file;

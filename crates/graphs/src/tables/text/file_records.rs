@@ -19,6 +19,8 @@ pub struct FileRecords<'a> {
     pub offset: u64,
     /// The number of the file's first byte among all files, about.
     pub before: u64,
+    /// The number of the file among those that are read.
+    pub file: usize,
     /// The file.
     pub input: &'a TextInput,
     /// How fields are written, if these may have newlines within quotes.

@@ -47,6 +47,7 @@ pub struct TextRecords {
 
 #[derive(Debug)]
 struct TextFile {
+    number: usize,
     input: TextInput,
     /// The number of its first byte among all files.
     before: u64,
@@ -105,6 +106,7 @@ impl TextRecords {
                 }
             };
             files.push(TextFile {
+                number: file,
                 input: text.clone(),
                 before: input.file_number.map_or(before, first_of_file),
                 begin: input.offset,
@@ -234,6 +236,7 @@ impl TextFile {
             bytes,
             offset,
             before: self.before,
+            file: self.number,
             input: &self.input,
             quoting: format.quoting,
         }

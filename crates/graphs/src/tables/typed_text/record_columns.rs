@@ -1,5 +1,6 @@
 //! How records become columns.
 
+use crate::tables::input::file_columns::FileColumns;
 use arrow_schema::SchemaRef;
 use serde::Deserialize;
 use tonnage_formats::text::Dialect;
@@ -47,6 +48,8 @@ pub struct RecordColumns {
     pub file: SchemaRef,
     /// The columns to keep.
     pub kept: SchemaRef,
+    /// How these become the table's, for each file, where folders are columns, too.
+    pub of_files: Option<Vec<FileColumns>>,
 }
 
 impl RecordColumns {

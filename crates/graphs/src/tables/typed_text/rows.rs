@@ -151,6 +151,8 @@ struct Batch<'a> {
     numbers: Vec<u64>,
     text_bytes: usize,
     row_bytes: usize,
+    /// The file that the rows are of.
+    file: usize,
 }
 
 impl<'a> Batch<'a> {
@@ -163,6 +165,7 @@ impl<'a> Batch<'a> {
             writer: RowWriter::new(layout),
             numbers: Vec::new(),
             text_bytes: 0,
+            file: 0,
         })
     }
 
@@ -178,6 +181,7 @@ impl<'a> Batch<'a> {
         };
         let text = self.columns.charset.to_utf8(record)?;
         if self.reader.push(&text)? {
+            self.file = records.file;
             self.numbers.push(records.before + offset);
             self.text_bytes += text.len();
         }
@@ -198,6 +202,12 @@ impl<'a> Batch<'a> {
         }
         let fail = |why: String| Failure::new(format!("decoding text: {why}"));
         let batch = self.reader.finish().map_err(|why| fail(why.to_string()))?;
+        let batch = match &self.columns.of_files {
+            None => batch,
+            Some(of_files) => of_files[self.file]
+                .arrange(&batch)
+                .map_err(Failure::bad_input)?,
+        };
         let opened = self.writer.open(&batch);
         opened.map_err(|why| fail(why.to_string()))?;
         for first in (0..self.numbers.len()).step_by(STRIDE_ROWS) {
