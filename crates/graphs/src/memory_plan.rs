@@ -186,6 +186,12 @@ impl Plan {
         shape.bytes / self.partitions as u64 <= self.slot_bytes as u64
     }
 
+    /// Whether partitions fit into memory, and blocks are as long as devices like.
+    #[must_use]
+    pub fn has_long_blocks(&self, shape: &Shape) -> bool {
+        self.fits(shape) && self.block_bytes == BLOCK_BYTES[0]
+    }
+
     /// Memory for the index of so many bytes: blocks are full, but two of each worker and partition.
     fn index_for(&self, bytes: u64, endpoints: usize) -> usize {
         let full = usize::try_from(bytes / self.block_bytes as u64).unwrap_or(usize::MAX);

@@ -58,9 +58,24 @@ impl WriteCombiner {
     /// caller.
     #[inline]
     pub fn append(&mut self, place: usize, piece: &[u8], to: &mut Buffer) {
+        self.fill(place, piece.len(), to, |room| room.copy_from_slice(piece));
+    }
+
+    /// As `append`, for a piece of so many bytes that is made in place.
+    ///
+    /// # Panics
+    /// As `append`.
+    #[inline]
+    pub fn fill(
+        &mut self,
+        place: usize,
+        len: usize,
+        to: &mut Buffer,
+        make: impl FnOnce(&mut [u8]),
+    ) {
         let held = self.held[place];
-        let all = held + piece.len();
-        self.bytes(place)[held..all].copy_from_slice(piece);
+        let all = held + len;
+        make(&mut self.bytes(place)[held..all]);
         self.held[place] = all;
         if all >= LINES * LINE_BYTES {
             self.hand_on(place, to);

@@ -14,7 +14,8 @@
 //! Input and output may be in an object store; scratch is on this machine's disks.
 //!
 //! Where memory has room for what the passes need and for the whole input, blocks stay in it, and
-//! nothing goes to scratch.
+//! nothing goes to scratch. Where it has room for a part, a part of the blocks
+//! stays in it, unless memory costs more than disks.
 //!
 //! The sort is not stable.
 
@@ -30,7 +31,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::aligned;
-use tonnage_stages::scratch::{HeldBlocks, Scratch};
+use tonnage_stages::scratch::{HeldBlocks, Scratch, SpareMemory};
 use tonnage_stages::totals::Total;
 
 use crate::error::{JobError, setting_error};
@@ -115,7 +116,14 @@ struct SortJob<'a> {
     passes: ExternalSort,
     output: JobOutput,
     scratch: Option<Arc<Scratch>>,
-    blocks_bytes: usize, // memory for all blocks, if they do not go to scratch
+    in_memory: InMemory,
+}
+
+/// What stays in memory between the passes, and in how many bytes of it.
+#[derive(Clone, Copy)]
+enum InMemory {
+    AllBlocks(usize),
+    SomeBlocks(usize),
 }
 
 impl<'a> SortJob<'a> {
@@ -154,15 +162,14 @@ impl<'a> SortJob<'a> {
             endpoints: 1,
             connections: 1,
         };
-        let in_memory = match config.spill_all {
-            true => None,
-            false => plan_in_memory(&shape, &config.disk),
+        let (plan, in_memory) = match config.spill_all {
+            true => (Plan::new(&shape, &config.disk)?, InMemory::SomeBlocks(0)),
+            false => plan(&shape, &config.disk)?,
         };
-        let (plan, blocks_bytes) = match in_memory {
-            Some(plan) => plan,
-            None => (Plan::new(&shape, &config.disk)?, 0),
+        let spilled = match in_memory {
+            InMemory::AllBlocks(_) => 0,
+            InMemory::SomeBlocks(_) => bytes,
         };
-        let spilled = if blocks_bytes > 0 { 0 } else { bytes };
         let directories = output.directories(&config.output);
         check_room((&config.scratch, spilled), (directories, bytes))?;
         let passes = ExternalSort::new(watch, &config.disk, access, config.layout, plan)?;
@@ -173,7 +180,7 @@ impl<'a> SortJob<'a> {
             passes,
             output,
             scratch: None,
-            blocks_bytes,
+            in_memory,
         })
     }
 
@@ -247,15 +254,22 @@ impl<'a> SortJob<'a> {
         // Room for blocks that are not full: one for each partition and worker.
         let ends = plan.workers * boundaries.partitions() * aligned(record);
         let room = self.bytes + self.bytes / plan.block_bytes as u64 * 4096 + ends as u64;
-        let room = if self.blocks_bytes > 0 { 0 } else { room };
-        let mut scratch = Scratch::create(&self.config.disk, &self.config.scratch, room)?;
-        if self.blocks_bytes > 0 {
-            let moving = plan.workers * boundaries.partitions() + plan.spare_blocks;
-            let blocks = HeldBlocks::new(self.blocks_bytes, plan.block_bytes, moving);
-            scratch = scratch.holding(blocks.map_err(|why| {
-                JobError::failure(format!("cannot allocate memory for blocks ({why})"))
-            })?);
-        }
+        let create = |room| Scratch::create(&self.config.disk, &self.config.scratch, room);
+        let no_memory = |why: io::Error| {
+            JobError::failure(format!("cannot allocate memory for blocks ({why})"))
+        };
+        let scratch = match self.in_memory {
+            InMemory::AllBlocks(bytes) => {
+                let moving = plan.workers * boundaries.partitions() + plan.spare_blocks;
+                let blocks = HeldBlocks::new(bytes, plan.block_bytes, moving);
+                create(0)?.holding(blocks.map_err(no_memory)?)
+            }
+            InMemory::SomeBlocks(0) => create(room)?,
+            InMemory::SomeBlocks(bytes) => {
+                let spare = SpareMemory::new(bytes, plan.block_bytes, self.bytes);
+                create(room)?.with_spare_memory(spare.map_err(no_memory)?)
+            }
+        };
         let scratch = Arc::new(scratch);
         let passes = &mut self.passes;
         let (spilled, total) = passes.pass_one("pass_one", extents, boundaries, &scratch, 0)?;
@@ -263,8 +277,34 @@ impl<'a> SortJob<'a> {
     }
 }
 
+/// A plan with a part of the memory, and what the rest of it is for.
+fn plan(shape: &Shape, disk: &Disk) -> Result<(Plan, InMemory), JobError> {
+    if let Some((plan, rest)) = plan_with_all(shape, disk) {
+        return Ok((plan, InMemory::AllBlocks(rest)));
+    }
+    // The least part with which the passes have long blocks.
+    let mut parts = (2..=6).filter_map(|eighths| {
+        let memory_bytes = shape.memory_bytes / 8 * eighths;
+        let plan = Plan::new(
+            &Shape {
+                memory_bytes,
+                ..*shape
+            },
+            disk,
+        )
+        .ok()?;
+        let rest = shape.memory_bytes - memory_bytes;
+        plan.has_long_blocks(shape)
+            .then_some((plan, InMemory::SomeBlocks(rest)))
+    });
+    match parts.next() {
+        Some(plan) => Ok(plan),
+        None => Ok((Plan::new(shape, disk)?, InMemory::SomeBlocks(0))),
+    }
+}
+
 /// A plan with a part of the memory, and the rest of it, if that holds all blocks.
-fn plan_in_memory(shape: &Shape, disk: &Disk) -> Option<(Plan, usize)> {
+fn plan_with_all(shape: &Shape, disk: &Disk) -> Option<(Plan, usize)> {
     let records = usize::try_from(shape.bytes + shape.bytes / 16).ok()?; // blocks have whole ones
     let room = shape.memory_bytes.checked_sub(records)?;
     // The more memory the passes have, the more blocks are open; so it is tried which part fits.

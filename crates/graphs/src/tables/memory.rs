@@ -3,7 +3,8 @@
 //! Pass one holds splits that are read and decoded, and an open block for each worker and
 //! partition. Pass two holds whole partitions: one each worker sorts, and one that each device
 //! reads; in addition entries, a row group that is being encoded, and blocks of output. Where all
-//! rows fit into what neither pass needs, their blocks stay there.
+//! rows fit into what neither pass needs, their blocks stay there; where a part does, a part of the
+//! blocks may.
 
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +149,8 @@ pub struct TablePlan {
     pub output_blocks: usize,
     /// Memory for all blocks, or 0 if they go to scratch.
     pub blocks_bytes: usize,
+    /// Memory for a part of the blocks, if it is cheap.
+    pub spare_bytes: usize,
 }
 
 impl TablePlan {
@@ -262,9 +265,13 @@ impl TablePlan {
         let all = usize::try_from(rows_bytes + rows_bytes / 8).unwrap_or(usize::MAX);
         let wanted = all.saturating_add(others);
         let room = memory_bytes.saturating_sub(one.max(two));
-        // All or none: memory has to be cleared once, which takes as long as some disks, so a part
-        // of the blocks was no gain.
         let blocks_bytes = if room >= wanted { wanted } else { 0 };
+        let moving = (decoders * partitions + spare_blocks) * block_bytes;
+        // What a node has written must outlive it.
+        let spare_bytes = match blocks_bytes == 0 && endpoints == 1 {
+            true => memory_bytes.saturating_sub(two.max(one + moving)),
+            false => 0,
+        };
         Ok(Self {
             memory_bytes,
             index_bytes: 0,
@@ -283,6 +290,7 @@ impl TablePlan {
             output_block_bytes,
             output_blocks,
             blocks_bytes,
+            spare_bytes,
         })
     }
 
@@ -291,10 +299,9 @@ impl TablePlan {
     #[must_use]
     pub fn for_rows(mut self, rows: u64, bytes: u64) -> Self {
         let row_bytes = usize::try_from(bytes / rows.max(1)).unwrap_or(usize::MAX);
-        let others = self.blocks_bytes
-            + self.output_blocks * self.output_block_bytes
-            + self.workers * self.encoding_bytes;
-        let room = self.memory_bytes.saturating_sub(others);
+        let others =
+            self.output_blocks * self.output_block_bytes + self.workers * self.encoding_bytes;
+        let room = self.passes_bytes().saturating_sub(others);
         let longest = longest_slot(room, self.slots, self.workers, row_bytes);
         let average = usize::try_from(bytes / self.partitions as u64).unwrap_or(usize::MAX);
         let wanted = average.saturating_mul(2) / ALIGNMENT * ALIGNMENT + self.block_bytes;
@@ -305,12 +312,18 @@ impl TablePlan {
         self
     }
 
+    /// Memory for the passes, without blocks that stay in memory.
+    #[must_use]
+    pub fn passes_bytes(&self) -> usize {
+        self.memory_bytes - self.blocks_bytes - self.spare_bytes
+    }
+
     /// How many partitions may be made of one that is divided again: nothing is decoded then, but
     /// blocks that stay in memory are no more than were planned.
     #[must_use]
     pub fn divided_into(&self) -> usize {
         let open = match self.blocks_bytes {
-            0 => self.memory_bytes / 4 / (self.workers * self.block_bytes),
+            0 => self.passes_bytes() / 4 / (self.workers * self.block_bytes),
             _ => 0,
         };
         open.max(self.partitions).max(3)

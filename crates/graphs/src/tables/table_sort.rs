@@ -21,7 +21,7 @@ use tonnage_disk::Disk;
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::{KeptPages, RunHandle};
 use tonnage_stages::output_file::OnFinished;
-use tonnage_stages::scratch::{HeldBlocks, Scratch};
+use tonnage_stages::scratch::{HeldBlocks, Scratch, SpareMemory};
 use tonnage_stages::sink::RowSample;
 use tonnage_stages::totals::Total;
 
@@ -288,8 +288,11 @@ impl TableSort<'_> {
             let moving = plan.moving_blocks();
             let blocks = HeldBlocks::new(plan.blocks_bytes, plan.block_bytes, moving);
             scratch = scratch.holding(blocks.map_err(no_memory)?);
+        } else if plan.spare_bytes > 0 {
+            let spare = SpareMemory::new(plan.spare_bytes, plan.block_bytes, wanted_bytes);
+            scratch = scratch.with_spare_memory(spare.map_err(no_memory)?);
         }
-        self.passes.memory = phases::memory(plan.memory_bytes - plan.blocks_bytes)?;
+        self.passes.memory = phases::memory(plan.passes_bytes())?;
         let scratch = Arc::new(scratch);
         let ranges = match cutoff {
             Some(cutoff) => cutoff.ranges(sample, plan.partitions),

@@ -9,7 +9,28 @@ use tonnage_pipeline::{Arena, Buffer, Pool};
 
 use crate::extent::{ALIGNMENT, FileRef, Piece};
 
-/// Blocks of partitions in memory.
+/// The blocks of each partition that stay in memory.
+#[derive(Debug, Default)]
+pub(super) struct PartitionBlocks(Vec<Vec<Arc<Buffer>>>);
+
+impl PartitionBlocks {
+    pub(super) fn add(&mut self, partition: usize, block: Buffer) {
+        super::of_partition(&mut self.0, partition).push(Arc::new(block));
+    }
+
+    pub(super) fn take(&mut self, partition: usize) -> Vec<Piece> {
+        let blocks = self.0.get_mut(partition).map(std::mem::take);
+        let piece = |block: Arc<Buffer>| Piece {
+            offset: 0,
+            len: block.len,
+            crc: None,
+            file: FileRef::Held(block),
+        };
+        blocks.unwrap_or_default().into_iter().map(piece).collect()
+    }
+}
+
+/// All blocks of a pass.
 #[derive(Debug)]
 pub struct HeldBlocks {
     pool: Arc<Pool>,
@@ -19,7 +40,7 @@ pub struct HeldBlocks {
 #[derive(Debug, Default)]
 struct State {
     room: usize, // blocks that may still be kept
-    partitions: Vec<Vec<Arc<Buffer>>>,
+    partitions: PartitionBlocks,
 }
 
 impl HeldBlocks {
@@ -36,7 +57,7 @@ impl HeldBlocks {
             pool: Pool::carve(&memory, 0, blocks, block_bytes),
             state: Mutex::new(State {
                 room: blocks - moving,
-                partitions: Vec::new(),
+                partitions: PartitionBlocks::default(),
             }),
         })
     }
@@ -53,21 +74,13 @@ impl HeldBlocks {
             return Some(block);
         }
         state.room -= 1;
-        super::of_partition(&mut state.partitions, block.number).push(Arc::new(block));
+        state.partitions.add(block.number, block);
         None
     }
 
     /// Takes the blocks of `partition`.
     pub fn take(&self, partition: usize) -> Vec<Piece> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let blocks = state.partitions.get_mut(partition).map(std::mem::take);
-        let piece = |block: Arc<Buffer>| Piece {
-            offset: 0,
-            len: block.len,
-            crc: None,
-            file: FileRef::Held(block),
-        };
-        let blocks = blocks.unwrap_or_default();
-        blocks.into_iter().map(piece).collect()
+        state.partitions.take(partition)
     }
 }

@@ -8,6 +8,7 @@
 
 mod held_blocks;
 mod index;
+mod spare_memory;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,6 +26,7 @@ use crate::extent::{Extent, FileRef, Piece, aligned};
 use crate::totals::Total;
 pub use held_blocks::HeldBlocks;
 use index::IndexedBlock;
+pub use spare_memory::SpareMemory;
 
 /// Growth of a file that turns out too short.
 const GROWTH_BYTES: u64 = 64 << 20;
@@ -36,6 +38,7 @@ pub struct Scratch {
     partitions: Mutex<Vec<Vec<Block>>>,
     received: Option<Mutex<ReceivedTotals>>,
     held: Option<HeldBlocks>,
+    spare: Option<SpareMemory>,
     is_checked: bool,
 }
 
@@ -121,6 +124,7 @@ impl Scratch {
             partitions: Mutex::default(),
             received: None,
             held: None,
+            spare: None,
             is_checked: false,
         })
     }
@@ -147,11 +151,20 @@ impl Scratch {
         self
     }
 
-    /// Keeps a block in memory; gives it back if there is no room.
-    pub fn hold(&self, block: Buffer) -> Option<Buffer> {
-        match &self.held {
-            Some(held) => held.hold(block),
-            None => Some(block),
+    /// Keeps a part of the blocks in spare memory.
+    #[must_use]
+    pub fn with_spare_memory(mut self, spare: SpareMemory) -> Self {
+        self.spare = Some(spare);
+        self
+    }
+
+    /// Keeps a block in memory; gives it back if there is no room, or if memory is dear for a writer
+    /// that has a byte every so many seconds.
+    pub fn hold(&self, block: Buffer, seconds_per_byte: f64) -> Option<Buffer> {
+        match (&self.held, &self.spare) {
+            (Some(held), _) => held.hold(block),
+            (None, Some(spare)) => spare.hold(block, seconds_per_byte),
+            (None, None) => Some(block),
         }
     }
 
@@ -331,8 +344,9 @@ impl Scratch {
             len: block.len as usize,
             crc: block.crc,
         });
-        let held = self.held.as_ref().map(|held| held.take(partition));
-        on_disk.chain(held.unwrap_or_default()).collect()
+        let held = self.held.iter().flat_map(|held| held.take(partition));
+        let spare = self.spare.iter().flat_map(|spare| spare.take(partition));
+        on_disk.chain(held).chain(spare).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {

@@ -1,5 +1,5 @@
 //! `write`: blocks to scratch or to files, by direct I/O, several at once on every device.
-//! Blocks for scratch stay in memory as long as there is room for them.
+//! Blocks for scratch stay in memory as long as there is room for them, and memory is cheap.
 //!
 //! Worker i writes lane i, which is one device. A file is created with its full size when its first
 //! block arrives. After its last block a second thread cuts it to its true length and flushes it,
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, DiskError, DiskFile, Queue, Request, Segment};
@@ -118,6 +119,8 @@ impl StageSpec for WriteBlocks {
             queue,
             open: HashMap::new(),
             finisher,
+            began: Instant::now(),
+            taken: 0,
         }))
     }
 }
@@ -127,6 +130,8 @@ struct Writer {
     queue: Box<dyn Queue<InFlight>>,
     open: HashMap<usize, OpenFile>,
     finisher: Finisher,
+    began: Instant,
+    taken: usize, // bytes
 }
 
 /// A file that is being written.
@@ -169,7 +174,9 @@ impl Writer {
             Target::Scratch(scratch) => {
                 scratch.count(buffer.number, buffer.peer, buffer.payload());
                 let bytes = buffer.len;
-                let Some(buffer) = scratch.hold(buffer) else {
+                self.taken += bytes;
+                let pace = self.began.elapsed().as_secs_f64() / self.taken as f64;
+                let Some(buffer) = scratch.hold(buffer, pace) else {
                     ports.add_moved(bytes, bytes / self.write.record_bytes);
                     return Ok(());
                 };

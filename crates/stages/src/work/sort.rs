@@ -28,8 +28,7 @@ const AHEAD: usize = 12;
 /// Memory that a worker needs in addition to entries and blocks.
 #[must_use]
 pub fn stride_memory(record_bytes: usize) -> usize {
-    let stride = stride_bytes(record_bytes);
-    stride + WriteCombiner::memory(1, stride)
+    WriteCombiner::memory(1, stride_bytes(record_bytes))
 }
 
 fn stride_bytes(record_bytes: usize) -> usize {
@@ -119,7 +118,6 @@ impl StageSpec for Sort {
             sort: self.clone(),
             entries,
             buckets,
-            stride: Vec::with_capacity(stride),
             combiner: WriteCombiner::new(1, stride),
             total: Total::default(),
         }))
@@ -130,7 +128,6 @@ struct Sorter {
     sort: Sort,
     entries: Vec<u64>,
     buckets: Vec<u64>,
-    stride: Vec<u8>,
     combiner: WriteCombiner,
     total: Total,
 }
@@ -199,16 +196,17 @@ impl Sorter {
             let room = block.room() - self.combiner.staged_bytes(0);
             let stride = stride_bytes(record_bytes) / record_bytes;
             let whole = (room / record_bytes).min(stride).min(entries.len());
-            self.stride.clear();
-            for (number, &entry) in entries[..whole].iter().enumerate() {
-                if let Some(&next) = entries.get(number + AHEAD) {
-                    buffer.prefetch(place(next)..place(next) + record_bytes);
+            let len = whole * record_bytes;
+            self.combiner.fill(0, len, &mut block, |records| {
+                for (number, record) in records.chunks_exact_mut(record_bytes).enumerate() {
+                    if let Some(&next) = entries.get(number + AHEAD) {
+                        buffer.prefetch(place(next)..place(next) + record_bytes);
+                    }
+                    let at = place(entries[number]);
+                    record.copy_from_slice(&slot[at..at + record_bytes]);
                 }
-                self.stride
-                    .extend_from_slice(&slot[place(entry)..place(entry) + record_bytes]);
-            }
-            self.total.count(&self.stride, record_bytes);
-            self.combiner.append(0, &self.stride, &mut block);
+                self.total.count(records, record_bytes);
+            });
             entries = &entries[whole..];
             let mut room = room - whole * record_bytes;
             if room >= record_bytes || entries.is_empty() {
