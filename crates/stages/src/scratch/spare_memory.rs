@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// How many of so many blocks of two partitions are kept where half have room.
-    fn kept(blocks: usize, seconds_per_byte: f64) -> usize {
+    fn blocks_in_memory(blocks: usize, seconds_per_byte: f64) -> usize {
         let arena = Arc::new(Arena::map(ALIGNMENT).expect("memory"));
         let pool = Pool::carve(&arena, 0, 1, ALIGNMENT);
         let (room, all) = (blocks / 2 * ALIGNMENT, (blocks * ALIGNMENT) as u64);
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_part_is_kept_evenly_unless_memory_is_dear() {
-        assert_eq!(kept(40 * TRIED, 1.0), 20 * TRIED);
-        assert_eq!(kept(40 * TRIED, 0.0), TRIED);
-        assert_eq!(kept(4, 1.0), 2);
+        assert_eq!(blocks_in_memory(40 * TRIED, 1.0), 20 * TRIED);
+        assert_eq!(blocks_in_memory(40 * TRIED, 0.0), TRIED);
+        assert_eq!(blocks_in_memory(4, 1.0), 2);
     }
 }

@@ -146,6 +146,7 @@ def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     name = _by_suffix(inputs.first) if order.format == AUTO else order.format
     output = order.output_format or name
     [(kind, config)] = _uncompressed(inputs, order, name, output).items()
+    _refuse_dropped_keys(parse_order(order.by), order.columns)
     compression = parse_compression(
         order.compression, output if output in COLUMN_FORMATS else "text"
     )
@@ -159,7 +160,6 @@ def _uncompressed(
     inputs: TableInput, order: TableOrder, name: str, output: str
 ) -> dict[str, dict[str, Any]]:
     by = parse_order(order.by)
-    _refuse_dropped_keys(by, order.columns)
     columns = folders_first(by, order.partition_by or [])
     if name not in FORMATS:
         raise core.UsageError(
