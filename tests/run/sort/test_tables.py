@@ -494,3 +494,44 @@ def test_what_fits_into_memory_does_not_go_to_scratch(
         _, got = sorted_table(disk, [disk / "in.parquet"], TableOrder(by="k"), memory)
     assert got.equals(table.sort_by("k"))
     assert (outcomes[0]["spilled_bytes"] == 0) == is_held
+
+
+@pytest.mark.parametrize("file_mib", [1, 12, 1024])
+@pytest.mark.parametrize("scratches", [1, 3])
+def test_partitions_are_joined_to_files_of_the_size_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, file_mib: int, scratches: int
+) -> None:
+    plans: list[dict[str, Any]] = []
+    run = core.run
+
+    def noted(*arguments: Any) -> dict[str, Any]:
+        outcome = run(*arguments)
+        plans.append(outcome["plan"])
+        return outcome
+
+    monkeypatch.setattr(core, "run", noted)
+    with disk_dir() as disk:
+        keys = [row * 7919 % 1_000_003 for row in range(600_000)]
+        table = pa.table({"k": keys, "text": ["x" * 60] * len(keys)})
+        pq.write_table(table, disk / "in.parquet")
+        record = sort_table(
+            [disk / "in.parquet"],
+            [disk / "out"],
+            [disk / f"scratch{number}" for number in range(scratches)],
+            order=TableOrder(by="-k", file_bytes=file_mib * MIB),
+            memory_bytes=12 * MIB,
+            environment=environment.capture([disk]),
+            began_at="now",
+            command=["test"],
+        )
+        files = [pq.read_table(part) for part in sorted((disk / "out").glob("*.parquet"))]
+    assert record.records == table.num_rows
+    assert pa.concat_tables(files).equals(table.sort_by([("k", "descending")]))
+    share = table.nbytes / MIB / (4 * plans[0]["workers"])
+    wanted = min(file_mib, max(16, share))
+    mib = [file.nbytes / MIB for file in files]
+    longest = table.nbytes / MIB / plans[0]["partitions"] * 2
+    assert max(mib) < wanted * 1.5 + longest / 2, "rows have a few bytes more than their columns"
+    assert len(files) < table.nbytes / MIB / wanted * 2 + 1
+    if file_mib > 1:
+        assert len(files) < plans[0]["partitions"]

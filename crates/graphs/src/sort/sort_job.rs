@@ -47,6 +47,9 @@ use crate::sort::external_sort::{CHUNKS, CHUNKS_PER_PARTITION, ExternalSort, chu
 use crate::sort::pass_graphs::PassTwo;
 use crate::sort::spilled_partition::SpilledPartition;
 
+/// Spare memory holds at least one of so many parts of the input: less is not worth it.
+const SPARE_PARTS: u64 = 16;
+
 /// The sort to run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -294,8 +297,8 @@ fn plan(shape: &Shape, disk: &Disk) -> Result<(Plan, InMemory), JobError> {
         )
         .ok()?;
         let rest = shape.memory_bytes - memory_bytes;
-        plan.has_long_blocks(shape)
-            .then_some((plan, InMemory::SomeBlocks(rest)))
+        let is_worth = rest as u64 >= shape.bytes / SPARE_PARTS;
+        (is_worth && plan.has_long_blocks(shape)).then_some((plan, InMemory::SomeBlocks(rest)))
     });
     match parts.next() {
         Some(plan) => Ok(plan),

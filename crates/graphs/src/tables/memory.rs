@@ -1,8 +1,8 @@
 //! Divides a memory budget among the stages of a table sort.
 //!
 //! Pass one holds splits that are read and decoded, and an open block for each worker and
-//! partition. Pass two holds whole partitions: one each worker sorts, and one that each device
-//! reads; in addition entries, a row group that is being encoded, and blocks of output. Where all
+//! partition. Pass two holds whole partitions: one each worker sorts, and one that is read for it;
+//! in addition entries, a row group that is being encoded, and blocks of output. Where all
 //! rows fit into what neither pass needs, their blocks stay there; where a part does, a part of the
 //! blocks may.
 
@@ -29,6 +29,8 @@ const GROUP_BYTES: usize = 64 << 20;
 const PARTITION_BYTES: u64 = 24 << 20;
 /// Most attempts to find memory for the index: with less, blocks become shorter, and so more.
 const INDEX_ROUNDS: usize = 12;
+/// Spare memory holds at least one of so many parts of all rows.
+const SPARE_PARTS: usize = 16;
 /// Entries and their copy.
 const ENTRY_BYTES: usize = 16;
 
@@ -207,7 +209,8 @@ impl TablePlan {
             0 => output_blocks(memory_bytes, workers, outputs, depth),
             uploads => upload_parts(memory_bytes, workers, uploads),
         };
-        let slots = workers + scratches;
+        // Each worker sorts one, while the next is read for it.
+        let slots = workers + workers.max(scratches);
         let group_bytes = (memory_bytes / 16 / workers).min(GROUP_BYTES);
         let encoding_bytes = encoding_bytes + 2 * group_bytes;
         let for_slots = memory_bytes
@@ -267,10 +270,13 @@ impl TablePlan {
         let room = memory_bytes.saturating_sub(one.max(two));
         let blocks_bytes = if room >= wanted { wanted } else { 0 };
         let moving = (decoders * partitions + spare_blocks) * block_bytes;
-        // What a node has written must outlive it.
-        let spare_bytes = match blocks_bytes == 0 && endpoints == 1 {
-            true => memory_bytes.saturating_sub(two.max(one + moving)),
-            false => 0,
+        let spare = memory_bytes.saturating_sub(two.max(one + moving));
+        // What a node has written must outlive it, and a small part is not worth its memory.
+        let is_worth = endpoints == 1 && spare >= all / SPARE_PARTS;
+        let spare_bytes = if blocks_bytes == 0 && is_worth {
+            spare
+        } else {
+            0
         };
         Ok(Self {
             memory_bytes,

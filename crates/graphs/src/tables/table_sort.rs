@@ -40,6 +40,7 @@ use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, StoreRequests, TablePlan, TableShape};
+use crate::tables::passes::joined_files::joined_bytes;
 use crate::tables::passes::{FileWriting, LONGEST_ROW, RowPartition, SAMPLED_SPLITS, TablePasses};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
@@ -216,6 +217,10 @@ impl TableSort<'_> {
         let writing = FileWriting {
             lanes: self.lanes,
             file_bytes: self.config.file_bytes,
+            joined_bytes: match folders {
+                Some(_) => 0,
+                None => joined_bytes(wanted.bytes, plan.workers, self.config.file_bytes),
+            },
             uploads: &|names| output.borrow_mut().growing_uploads(names, part_bytes),
             folders: folders.clone(),
         };

@@ -6,17 +6,18 @@
 //! behind it. Rows are counted by their hashes as they leave.
 //!
 //! A partition becomes one file, or several of about the same number of rows; with folders, one or
-//! several in each folder that it has rows of.
+//! several in each folder that it has rows of. Partitions that continue a file come to one worker,
+//! which keeps the file open between them.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts,
+    Buffer, Failure, MemoryNeed, Port, Routing, Stage, StageError, StageSpec, WorkerPorts,
 };
 use tonnage_tables::RowShape;
 
@@ -25,6 +26,7 @@ use crate::ports::{BLOCKS, PARTITIONS};
 use crate::totals::{Total, Totals};
 use crate::work::RowFolders;
 use crate::work::entries::{ENTRY_BYTES, index, order, place};
+use crate::work::file_blocks::{FileBlocks, SharedPorts};
 
 /// Rows are prefetched so many ahead.
 const AHEAD: usize = 12;
@@ -72,6 +74,8 @@ pub struct RowUnit {
     pub first_file: usize,
     /// How many files it becomes.
     pub files: usize,
+    /// Whether its first file is the last one of the unit before, which has the same lane.
+    pub continues: bool,
     /// How many of its rows are wanted, if not all.
     pub quota: Option<Arc<Quota>>,
 }
@@ -159,6 +163,13 @@ impl StageSpec for SortRows {
         self.workers
     }
 
+    fn routing(&self) -> Routing {
+        match self.units.iter().any(|unit| unit.continues) {
+            true => Routing::ByLane,
+            false => Routing::Any,
+        }
+    }
+
     fn inbox_bytes(&self) -> usize {
         1 // One partition may wait; memory allows no more.
     }
@@ -190,7 +201,10 @@ struct RowSorter {
 impl Stage for RowSorter {
     fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let units = Arc::clone(&self.sort.units);
-        while let Some(buffer) = ports.receive()? {
+        let ports = SharedPorts::new(ports);
+        let mut open = None;
+        let mut early = BTreeMap::new();
+        while let Some(buffer) = next(&units, open.as_ref(), &mut early, &ports)? {
             let unit = &units[buffer.number];
             let skip = self.index(&buffer, &unit.extent)?;
             if !unit.extent.in_order {
@@ -198,10 +212,42 @@ impl Stage for RowSorter {
                 let key = |entry: u64| &shape.key(&slot[place(entry)..])[skip..];
                 order(&mut self.entries, &mut self.buckets, &key);
             }
-            self.encode(&buffer, unit, ports)?;
-            ports.add_moved(unit.extent.len(), self.entries.len());
+            self.encode(&buffer, unit, &mut open, &ports)?;
+            let (bytes, rows) = (unit.extent.len(), self.entries.len());
+            ports.lock().add_moved(bytes, rows);
         }
         Ok(())
+    }
+}
+
+/// A file that the next unit continues.
+struct OpenFile<'a> {
+    number: usize,
+    encoder: Box<dyn RowEncoder + 'a>,
+    next_unit: usize,
+}
+
+/// The next unit: the one that continues the open file, or one that begins a file. Others may have
+/// come before it, since a device need not answer in order.
+fn next(
+    units: &[RowUnit],
+    open: Option<&OpenFile<'_>>,
+    early: &mut BTreeMap<usize, Buffer>,
+    ports: &SharedPorts<'_>,
+) -> Result<Option<Buffer>, StageError> {
+    let is_next = |&number: &usize| match open {
+        Some(file) => number == file.next_unit,
+        None => !units[number].continues,
+    };
+    loop {
+        let number = early.keys().copied().find(is_next);
+        if let Some(unit) = number.and_then(|number| early.remove(&number)) {
+            return Ok(Some(unit));
+        }
+        let Some(unit) = ports.lock().receive()? else {
+            return Ok(None);
+        };
+        early.insert(unit.number, unit);
     }
 }
 
@@ -229,11 +275,12 @@ impl RowSorter {
     }
 
     /// Encodes the rows in the entries' order.
-    fn encode(
-        &mut self,
+    fn encode<'a>(
+        &self,
         buffer: &Buffer,
         unit: &RowUnit,
-        ports: &mut WorkerPorts,
+        open: &mut Option<OpenFile<'a>>,
+        ports: &'a SharedPorts<'a>,
     ) -> Result<(), StageError> {
         let slot = buffer.slot();
         let count = match &unit.quota {
@@ -248,8 +295,19 @@ impl RowSorter {
         self.sort.left_out.add(unit.first_file, &beyond);
         let mut last = None;
         let Some(folders) = &self.sort.folders else {
-            for (place, range) in (unit.first_file..).zip(divided(0..count, unit.files)) {
-                self.encode_file(buffer, place, range, &mut last, ports)?;
+            let next_unit = buffer.number + 1;
+            let following = self.sort.units.get(next_unit);
+            let is_continued = following.is_some_and(|unit| unit.continues);
+            for (number, range) in (unit.first_file..).zip(divided(0..count, unit.files)) {
+                let mut file = match open.take() {
+                    Some(file) => file,
+                    None => self.begin(number, next_unit, ports)?,
+                };
+                self.encode_rows(buffer, range, &mut last, &mut file)?;
+                match is_continued {
+                    true => *open = Some(OpenFile { next_unit, ..file }),
+                    false => file.encoder.finish()?,
+                }
             }
             return Ok(());
         };
@@ -262,25 +320,38 @@ impl RowSorter {
             let files = ((end - begin) * unit.files).div_ceil(count);
             for (place, range) in (unit.first_file..).zip(divided(begin..end, files)) {
                 let number = folders.begin_file(first, place)?;
-                self.encode_file(buffer, number, range, &mut last, ports)?;
+                let mut file = self.begin(number, 0, ports)?;
+                self.encode_rows(buffer, range, &mut last, &mut file)?;
+                file.encoder.finish()?;
             }
             begin = end;
         }
         Ok(())
     }
 
-    /// Encodes the rows of some entries into a file; `last` is the order of the row before.
-    fn encode_file<'b>(
+    fn begin<'a>(
+        &self,
+        number: usize,
+        next_unit: usize,
+        ports: &'a SharedPorts<'a>,
+    ) -> Result<OpenFile<'a>, StageError> {
+        let blocks = FileBlocks::new(number, number % self.sort.lanes, ports);
+        Ok(OpenFile {
+            number,
+            encoder: self.sort.encoding.begin(blocks)?,
+            next_unit,
+        })
+    }
+
+    /// Encodes the rows of some entries; `last` is the order of the row before.
+    fn encode_rows<'b>(
         &self,
         buffer: &'b Buffer,
-        number: usize,
         entries: Range<usize>,
         last: &mut Option<&'b [u8]>,
-        ports: &mut WorkerPorts,
+        file: &mut OpenFile<'_>,
     ) -> Result<(), StageError> {
         let (slot, shape) = (buffer.slot(), self.sort.shape);
-        let file = FileBlocks::new(number, number % self.sort.lanes, ports);
-        let mut encoder = self.sort.encoding.begin(file)?;
         let (mut sorted, mut left_out) = (Total::default(), Total::default());
         let mut rows: Vec<&[u8]> = Vec::with_capacity(STRIDE_ROWS);
         let mut bytes = 0;
@@ -301,16 +372,16 @@ impl RowSorter {
             rows.push(row);
             bytes += row.len();
             if rows.len() == STRIDE_ROWS || bytes >= STRIDE_BYTES {
-                encoder.push(&rows)?;
+                file.encoder.push(&rows)?;
                 rows.clear();
                 bytes = 0;
             }
         }
-        encoder.push(&rows)?;
+        file.encoder.push(&rows)?;
         // Before the last block leaves: then the file may be finished at any time.
-        self.sort.totals.add(number, &sorted);
-        self.sort.left_out.add(number, &left_out);
-        encoder.finish()
+        self.sort.totals.add(file.number, &sorted);
+        self.sort.left_out.add(file.number, &left_out);
+        Ok(())
     }
 }
 
@@ -351,90 +422,4 @@ impl<'a> Iterator for RowsOf<'a> {
 
 fn damaged() -> Failure {
     Failure::new("a block in scratch has no whole rows: a device or memory is corrupting data")
-}
-
-/// The blocks of a file of unknown length.
-pub struct FileBlocks<'a> {
-    number: usize,
-    lane: usize,
-    offset: u64,
-    block: Option<Buffer>,
-    ports: &'a mut WorkerPorts,
-    stopped: Option<StageError>, // why writing failed
-}
-
-impl<'a> FileBlocks<'a> {
-    fn new(number: usize, lane: usize, ports: &'a mut WorkerPorts) -> Self {
-        Self {
-            number,
-            lane,
-            offset: 0,
-            block: None,
-            ports,
-            stopped: None,
-        }
-    }
-
-    /// Appends bytes.
-    ///
-    /// # Errors
-    /// When the run is stopped.
-    pub fn append(&mut self, mut bytes: &[u8]) -> Result<(), StageError> {
-        while !bytes.is_empty() {
-            let mut block = match self.block.take() {
-                Some(block) if block.room() > 0 => block,
-                full => self.next(full)?,
-            };
-            let (now, later) = bytes.split_at(bytes.len().min(block.room()));
-            block.append(now);
-            bytes = later;
-            self.block = Some(block);
-        }
-        Ok(())
-    }
-
-    /// Sends the full block, if any; gives the next.
-    fn next(&mut self, full: Option<Buffer>) -> Result<Buffer, StageError> {
-        if let Some(full) = full {
-            self.offset += full.len as u64;
-            self.ports.send(full)?;
-        }
-        let mut block = self.ports.buffer()?;
-        (block.number, block.lane, block.offset) = (self.number, self.lane, self.offset);
-        Ok(block)
-    }
-
-    /// Why writing failed, if it did: `Write` has no place for it.
-    pub fn stopped(&mut self) -> Option<StageError> {
-        self.stopped.take()
-    }
-
-    /// Sends the last block, of no bytes if the file has none.
-    ///
-    /// # Errors
-    /// When the run is stopped.
-    pub fn end(&mut self) -> Result<(), StageError> {
-        let mut last = match self.block.take() {
-            Some(block) => block,
-            None => self.next(None)?,
-        };
-        last.is_last = true;
-        self.ports.send(last)
-    }
-}
-
-impl io::Write for FileBlocks<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.append(bytes) {
-            Ok(()) => Ok(bytes.len()),
-            Err(why) => {
-                self.stopped = Some(why);
-                Err(io::Error::other("the run was stopped"))
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -173,6 +173,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         &FileWriting {
             lanes,
             file_bytes: config.file_bytes,
+            joined_bytes: 0, // A file is finished with its partition, which another node can repeat.
             uploads: &|names| {
                 let Output::Objects { store, .. } = &config.output else {
                     return None;

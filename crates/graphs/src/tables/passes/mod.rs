@@ -10,6 +10,7 @@
 //! Shared by the sort on one machine and a node's part on a cluster, as `sort::external_sort` is.
 
 mod divide;
+pub mod joined_files;
 mod row_partition;
 pub mod spilled_rows;
 
@@ -39,6 +40,7 @@ use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::folders::output_folders::OutputFolders;
 use crate::tables::memory::{self, TablePlan};
 use crate::tables::table_format::{SplitRows, TableFormat};
+use joined_files::JoinedFiles;
 pub use row_partition::{EqualKeys, RowPartition};
 
 /// Splits that are sampled for their keys, at least.
@@ -91,7 +93,7 @@ pub struct PassOne {
 /// A file of the output before it is written.
 #[derive(Clone, Debug)]
 pub struct PartitionFile {
-    /// Number of its partition.
+    /// Number of its partition, the first one if they are joined.
     pub partition: usize,
     /// Which of the partition's files it is.
     pub place: usize,
@@ -119,6 +121,8 @@ pub struct FileWriting<'a> {
     pub lanes: usize,
     /// About how many bytes of rows a file has at most.
     pub file_bytes: u64,
+    /// Partitions are joined up to so many bytes of rows; 0 if they are not joined.
+    pub joined_bytes: u64,
     /// Uploads of the files with these names, if they become objects.
     pub uploads: &'a dyn Fn(&Arc<FilePaths>) -> Option<Arc<Uploads>>,
     /// The folders that files are in, if they are.
@@ -338,6 +342,7 @@ impl<'a> TablePasses<'a> {
         let (mut units, mut files): (Vec<RowUnit>, Vec<PartitionFile>) = Default::default();
         let mut of_partition: HashMap<usize, (usize, u64)> = HashMap::new();
         let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
+        let mut joined = JoinedFiles::default();
         for each in partitions {
             let (partition, quota) = (each.spilled, each.quota);
             let bytes: u64 = partition.blocks.iter().map(|block| block.len as u64).sum();
@@ -347,21 +352,25 @@ impl<'a> TablePasses<'a> {
             let most_files = quota.as_ref().map_or(u64::MAX, |quota| quota.rows());
             let unit_files = bytes.div_ceil(writing.file_bytes.max(1));
             let unit_files = unit_files.min(most_files).max(1) as usize;
+            let continues = joined.continues(bytes, unit_files, writing.joined_bytes);
+            let new_files = if continues { 0 } else { unit_files };
             let (before, partition_bytes) = of_partition.entry(partition.number).or_default();
             *partition_bytes += bytes + each.others.bytes;
-            totals.add(files.len(), &each.others);
-            left_out.add(files.len(), &each.others);
-            files.extend((0..unit_files).map(|place| PartitionFile {
+            files.extend((0..new_files).map(|place| PartitionFile {
                 partition: partition.number,
                 place: *before + place,
                 files: 0,
                 partition_bytes: 0,
             }));
-            *before += unit_files;
+            *before += new_files;
+            let first_file = files.len() - unit_files;
+            totals.add(first_file, &each.others);
+            left_out.add(first_file, &each.others);
             units.push(RowUnit {
                 extent: Arc::new(partition.into_extent(units.len())),
-                first_file: files.len() - unit_files,
+                first_file,
                 files: unit_files,
+                continues,
                 quota,
             });
         }
@@ -374,7 +383,10 @@ impl<'a> TablePasses<'a> {
             None => Arc::new(FilePaths::new(paths.to_vec())),
         };
         let extents: Vec<Arc<Extent>> = units.iter().map(|unit| Arc::clone(&unit.extent)).collect();
-        let read = self.read(&extents, plan.slots, PARTITIONS);
+        let mut read = self.read(&extents, plan.slots, PARTITIONS);
+        if units.iter().any(|unit| unit.continues) {
+            read.lanes = Arc::new(joined_files::lanes(&units, plan.workers));
+        }
         let sort = SortRows {
             units: Arc::new(units),
             shape: self.table.shape(),
