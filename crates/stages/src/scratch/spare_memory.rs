@@ -16,7 +16,7 @@ use crate::extent::{ALIGNMENT, Piece};
 
 /// So many blocks are copied to see what memory costs.
 const TRIED: usize = 8;
-/// The part of a writer's time that copying may take.
+/// The part of a writer's time that copying may take, if every block were copied.
 const PART_OF_TIME: f64 = 0.5;
 /// The part of the cost that is forgotten with each block that is not copied, so that it is tried
 /// again at times.
@@ -75,8 +75,8 @@ impl SpareMemory {
     fn room(&self, bytes: usize, seconds_per_byte: f64) -> Option<Buffer> {
         let mut state = self.state();
         state.came += bytes;
-        let is_dear = state.copied >= TRIED
-            && self.share * state.seconds_per_byte > PART_OF_TIME * seconds_per_byte;
+        let is_dear =
+            state.copied >= TRIED && state.seconds_per_byte > PART_OF_TIME * seconds_per_byte;
         let is_ahead = (state.kept + bytes) as f64 > self.share * state.came as f64;
         if is_dear {
             state.seconds_per_byte *= 1.0 - FORGOTTEN;
