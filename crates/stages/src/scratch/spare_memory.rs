@@ -32,9 +32,9 @@ pub struct SpareMemory {
 
 #[derive(Debug, Default)]
 struct State {
-    came: usize,           // bytes
-    kept: usize,           // bytes
-    copied: usize,         // blocks
+    came_bytes: usize,
+    kept_bytes: usize,
+    copied_blocks: usize,
     seconds_per_byte: f64, // of copying, recently
     partitions: PartitionBlocks,
 }
@@ -65,8 +65,8 @@ impl SpareMemory {
         copy.append(block.payload());
         let cost = began.elapsed().as_secs_f64() / block.len as f64;
         let mut state = self.state();
-        state.copied += 1;
-        let weight = 1.0 / state.copied.min(TRIED) as f64; // The last ones count, as memory varies.
+        state.copied_blocks += 1;
+        let weight = 1.0 / state.copied_blocks.min(TRIED) as f64; // The last ones count, as memory varies.
         state.seconds_per_byte += weight * (cost - state.seconds_per_byte);
         state.partitions.add(block.number, copy);
         None
@@ -74,10 +74,10 @@ impl SpareMemory {
 
     fn room(&self, bytes: usize, seconds_per_byte: f64) -> Option<Buffer> {
         let mut state = self.state();
-        state.came += bytes;
-        let is_dear =
-            state.copied >= TRIED && state.seconds_per_byte > PART_OF_TIME * seconds_per_byte;
-        let is_ahead = (state.kept + bytes) as f64 > self.share * state.came as f64;
+        state.came_bytes += bytes;
+        let is_dear = state.copied_blocks >= TRIED
+            && state.seconds_per_byte > PART_OF_TIME * seconds_per_byte;
+        let is_ahead = (state.kept_bytes + bytes) as f64 > self.share * state.came_bytes as f64;
         if is_dear {
             state.seconds_per_byte *= 1.0 - FORGOTTEN;
         }
@@ -85,7 +85,7 @@ impl SpareMemory {
             return None;
         }
         let room = self.pool.take()?;
-        state.kept += bytes;
+        state.kept_bytes += bytes;
         Some(room)
     }
 
