@@ -58,6 +58,16 @@ impl Dialect {
         fields_of(record, places, |rest| self.first_field(rest), each);
     }
 
+    /// How many fields a record has, one after the other.
+    pub(super) fn walk_fields(&self, record: &[u8]) -> usize {
+        let (mut count, mut rest) = (0, Some(record));
+        while let Some(text) = rest {
+            rest = self.first_field(text).1;
+            count += 1;
+        }
+        count
+    }
+
     /// Whether there are quotes that are neither around a field nor doubled within one.
     #[must_use]
     pub fn is_misquoted(&self, record: &[u8]) -> bool {
@@ -198,10 +208,15 @@ e",f"#;
                 None
             ]
         );
+        assert_eq!(CSV.count_fields(record.as_bytes()), 5);
         assert_eq!(values(record, &[1, 4]), [some("b,\"c\""), some("f")]);
         assert_eq!(values("", &[0, 1]), [some(""), None]);
         assert_eq!(values("\"", &[0]), [some("")]);
         assert_eq!(values("a,", &[0, 1, 2]), [some("a"), some(""), None]);
+        assert_eq!(
+            ["", "a,", "a\"b,c", "\"a,b\","].map(|record| CSV.count_fields(record.as_bytes())),
+            [1, 2, 2, 2]
+        );
     }
 
     #[test]

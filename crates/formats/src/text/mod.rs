@@ -5,6 +5,7 @@
 //! that spans two splits, or many.
 
 mod decimal_key;
+mod field_count;
 mod fields;
 mod json_keys;
 mod keys;

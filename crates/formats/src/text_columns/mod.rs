@@ -21,6 +21,7 @@ pub use csv::{CsvPrinter, CsvReader};
 pub use inference::{infer_csv, record_end};
 pub use json_printer::JsonPrinter;
 pub use json_reader::JsonReader;
+pub use refusals::wrong_fields;
 
 use arrow_array::RecordBatch;
 

@@ -66,7 +66,9 @@ def delimited(
             return None
         keys.append(_key(column, place, kind))
     header = beginning.header.decode("utf-8", "replace")
-    return text_format(keys, beginning.delimiter, '"', header, f".{name}")
+    config = text_format(keys, beginning.delimiter, '"', header, f".{name}")
+    config["text"]["columns"] = len(beginning.names)
+    return config
 
 
 def _field_kind(data_type: str) -> FieldKind | None:

@@ -7,6 +7,7 @@ import pytest
 
 from run.sort.test_typed_text import sort_files
 from tonnage.base import core
+from tonnage.run.sort.dialect import Dialect
 from tonnage.run.sort.tables import TableOrder
 
 HEADER = b"k,v\n"
@@ -77,3 +78,44 @@ def test_records_that_a_quote_joins_are_refused(
         sort_files(tmp_path, inputs, order)
     with pytest.raises(core.UsageError, match=r"a\.csv\S*: .* line 5 \(byte .* has .*quote"):
         sort_files(tmp_path, inputs, TableOrder(by="k"))
+
+
+WRONG_FIELDS = {
+    "fewer": (b"4\n", "1 field, and there are 2 columns"),
+    "more": (b"4,d,e\n", "more than 2 fields, and there are 2 columns"),
+    "more, with quotes": (b'4,"d,d",e\n', "more than 2 fields"),
+    "a delimiter at the end": (b"4,d,\r\n", "more than 2 fields"),
+    "fewer at the end": (b"4", "1 field,"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_FIELDS)
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_records_with_more_or_fewer_fields_are_refused(
+    kind: str, header: bool, suffix: str, tmp_path: Path
+) -> None:
+    record, what = WRONG_FIELDS[kind]
+    # Types are inferred from whole records, so the wrong one is behind what is looked at for them.
+    right = b'1,"a,\nb"\n\n' * 150_000
+    text = (HEADER if header else b"") + right + record
+    inputs = write(tmp_path / "in", {f"a.csv{suffix}": gzip.compress(text) if suffix else text})
+    order = TableOrder(by="k" if header else "f0", dialect=Dialect(has_header=header))
+    line = 450_000 + header + 1
+    with pytest.raises(core.UsageError, match=rf"a\.csv\S*: .* line {line} \(byte .*{what}"):
+        sort_files(tmp_path, inputs, order)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_blank_lines_are_values_of_one_column_and_no_records_of_several(
+    columns: int, tmp_path: Path
+) -> None:
+    rows = [[number] + [b"x"] * (columns - 1) for number in (b"2", b"1")]
+    header = b",".join([b"k", b"v"][:columns]) + b"\n"
+    first, last = (b",".join(row) + b"\n" for row in rows)
+    inputs = write(tmp_path / "in", {"a.csv": header + first + b"\n\r\n" + last + b"\n"})
+    record, parts = sort_files(tmp_path, inputs, TableOrder(by="k", stable=True))
+    blank = [b"\n", b"\r\n", b"\n"] if columns == 1 else []
+    assert b"".join(part.read_bytes() for part in parts) == b"".join([header, last, first, *blank])
+    assert record.records == 2 + len(blank)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tonnage_formats::Pieces;
 use tonnage_formats::text::{KeyError, KeyScratch, RecordKeys, beginning_of};
+use tonnage_formats::text_columns::wrong_fields;
 use tonnage_pipeline::StageError;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::work::{RowSource, TakeRows};
@@ -25,6 +26,8 @@ pub struct TextFormat {
     pub names: Vec<String>,
     /// How files are divided.
     pub records: RecordFormat,
+    /// How many fields each record has, if that is known.
+    pub columns: Option<usize>,
     /// Whether rows with equal keys keep their order.
     pub is_stable: bool,
 }
@@ -45,6 +48,7 @@ pub struct TextRows {
     records: TextRecords,
     keys: RecordKeys,
     names: Vec<String>,
+    columns: Option<usize>,
     shape: RowShape,
     memory_bytes: usize,
 }
@@ -62,6 +66,7 @@ impl TextRows {
             records: TextRecords::new(inputs, &format.records, split_bytes, most_bytes),
             keys: format.keys.clone(),
             names: format.names.clone(),
+            columns: format.columns,
             shape: format.shape(),
         }
     }
@@ -83,6 +88,10 @@ impl TextRows {
                 true => rows.push_whole(content, number),
                 false => {
                     let content = content.strip_suffix(b"\r").unwrap_or(content);
+                    if self.is_blank(content) {
+                        continue;
+                    }
+                    self.check_fields(&records, offset, content)?;
                     rows.push(number, record, |key| {
                         self.keys.push(content, &mut scratch, key)
                     })
@@ -95,6 +104,27 @@ impl TextRows {
             }
         }
         take(rows.rows())
+    }
+
+    /// Whether it is no record: one of several columns has a delimiter.
+    fn is_blank(&self, content: &[u8]) -> bool {
+        content.is_empty() && self.columns.is_some_and(|columns| columns > 1)
+    }
+
+    /// Refuses a record with more or fewer fields than there are columns.
+    fn check_fields(
+        &self,
+        records: &FileRecords<'_>,
+        offset: u64,
+        content: &[u8],
+    ) -> Result<(), StageError> {
+        let (Some(columns), Some(dialect)) = (self.columns, records.quoting) else {
+            return Ok(());
+        };
+        match dialect.count_fields(content) {
+            fields if fields == columns => Ok(()),
+            fields => Err(records.refusal(offset, &wrong_fields(fields, columns))),
+        }
     }
 
     /// What is wrong with a record that has no key.

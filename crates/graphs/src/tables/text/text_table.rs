@@ -35,6 +35,9 @@ pub struct TextConfig {
     /// What each file begins with, and what is passed over in each input; empty if there is no
     /// header.
     header: String,
+    /// How many fields each record has, if that is known.
+    #[serde(default)]
+    columns: Option<usize>,
     /// How names of files end.
     suffix: String,
     /// How files are compressed, if they are.
@@ -149,6 +152,7 @@ pub fn open(
             quoting: config.dialect().filter(|dialect| dialect.quote.is_some()),
             header: config.header.clone().into_bytes(),
         },
+        columns: config.columns,
         is_stable,
     };
     let compression = config
