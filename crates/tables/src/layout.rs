@@ -5,7 +5,7 @@ use arrow_schema::{Schema, SchemaRef};
 use crate::column::Shape;
 use crate::error::TableError;
 use crate::key::KeyField;
-use crate::order::ColumnOrder;
+use crate::order::{ColumnOrder, name_in_order};
 
 /// Bytes of a row's length, and of its key's.
 pub const LENGTH_BYTES: usize = 4;
@@ -178,11 +178,11 @@ pub(crate) fn fixed_bytes(shape: Shape) -> Option<usize> {
 
 fn place_of(schema: &Schema, name: &str) -> Result<usize, TableError> {
     schema.index_of(name).map_err(|_| {
-        let known: Vec<&str> = schema
+        let names = schema
             .fields()
             .iter()
-            .map(|field| field.name().as_str())
-            .collect();
+            .map(|field| name_in_order(field.name()));
+        let known: Vec<_> = names.collect();
         TableError::NoColumn {
             name: name.to_owned(),
             known: known.join(", "),

@@ -20,7 +20,7 @@ from tonnage.base import core
 from tonnage.base.clock import utc_now
 from tonnage.measure.trial import environment
 from tonnage.run.sort.dialect import Dialect
-from tonnage.run.sort.order import join_columns
+from tonnage.run.sort.order import join_order
 from tonnage.run.sort.tables import AUTO, COLUMN_FORMATS, FILE_BYTES, TableOrder, sort_table
 from tonnage.run.storage.earlier_output import manifest_parts
 from tonnage.run.storage.object_store import ObjectStoreOptions
@@ -172,7 +172,7 @@ def sort(
     scratches = [Path(each) for each in paths(scratch or tempfile.gettempdir(), "scratch")]
     store = ObjectStoreOptions(endpoint=text(endpoint, "endpoint"))
     order = TableOrder(
-        by=by if isinstance(by, str) else join_columns(texts(by, "by")),
+        by=by if isinstance(by, str) else join_order(texts(by, "by")),
         stable=stable,
         unique=unique,
         limit=count(limit, "limit"),

@@ -1,4 +1,4 @@
-"""A schema and a list of columns as text: what was printed is read back, all else is refused."""
+"""A schema as text: what was printed is read back, all else is refused."""
 
 import base64
 from typing import Any
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage.base import core
-from tonnage.run.sort.order import join_columns, split_columns
 from tonnage.run.sort.schema import parse_schema, schema_message
 
 UNITS = st.sampled_from(["s", "ms", "us", "ns"])
@@ -82,23 +81,3 @@ def test_what_is_no_schema_is_refused_in_a_line(text: str) -> None:
         parse_schema(text)
     assert why.value.setting == "schema"
     assert "\n" not in str(why.value)
-
-
-@given(st.lists(st.text('a ,"\n-:ä'), min_size=1, max_size=4))
-def test_what_is_joined_is_split_again(names: list[str]) -> None:
-    assert split_columns(join_columns(names), "by") == names
-
-
-def test_blanks_are_left_out_and_quotes_keep_commas() -> None:
-    assert split_columns('a , -b:nulls-first,"-c, d", "e""f"', "by") == [
-        "a",
-        "-b:nulls-first",
-        "-c, d",
-        'e"f',
-    ]
-
-
-@pytest.mark.parametrize("text", ['"a', 'a,"b"c', '"a" "b"'])
-def test_a_quote_out_of_place_is_named(text: str) -> None:
-    with pytest.raises(core.UsageError, match="a quote out of place"):
-        split_columns(text, "by")

@@ -20,7 +20,11 @@ class TableOptions:
 
     by: Annotated[
         str | None,
-        Option("COLUMNS", "Columns to sort a table by: COLUMN, -COLUMN, COLUMN:nulls-first."),
+        Option(
+            "COLUMNS",
+            "Columns to sort a table by: COLUMN, -COLUMN, COLUMN:nulls-first. Names with commas or "
+            'a minus are in quotes: \'-"a, b","-x"\'.',
+        ),
     ] = None
     stable: Annotated[
         bool, typer.Option("--stable", help="Keep the order of rows with equal keys.")

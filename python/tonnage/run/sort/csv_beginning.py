@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tonnage.base import core
 from tonnage.run.sort.dialect import Dialect
+from tonnage.run.sort.order import join_names
 
 if TYPE_CHECKING:
     from tonnage.run.sort.table_input import TableInput
@@ -73,7 +74,7 @@ class CsvBeginning:
         raise core.UsageError(
             f"several columns are named {column!r}"
             if column in self.names
-            else f"there is no column {column!r}; the columns are {', '.join(self.names)}",
+            else f"there is no column {column!r}; the columns are {join_names(self.names)}",
             setting=setting,
         )
 

@@ -1,6 +1,7 @@
 """The order of a sort: columns, each ascending or descending, its nulls first or last.
 
-Lists of columns are text with commas between them, and quotes as in CSV around what has a comma.
+Lists of columns are text with commas between them. A name in quotes, in which ``""`` is a quote, is
+what it says; its minus is before the quotes, and the order of its nulls behind them.
 """
 
 import re
@@ -11,7 +12,12 @@ from typing import Any
 from tonnage.base import core
 
 NULLS_FIRST, NULLS_LAST = ":nulls-first", ":nulls-last"
-_ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|((?!")[^,]*))(?=,|\Z)')
+QUOTED = r'"(?:[^"]|"")*"'
+_NULLS = rf"({NULLS_FIRST}|{NULLS_LAST})?"
+_NAME = re.compile(rf'\s*({QUOTED}|(?!")[^,]*)\s*(?=,|\Z)')
+_KEY = re.compile(rf'\s*(-?{QUOTED}{_NULLS}|(?!-?")[^,]*)\s*(?=,|\Z)')
+_QUOTED_KEY = re.compile(rf"(-?)({QUOTED}){_NULLS}")
+_PLAIN_KEY = re.compile(rf"(-?)(.*?){_NULLS}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,12 @@ class ColumnOrder:
 def parse_order(text: str) -> list[ColumnOrder]:
     """Reads ``user,-ts,amount:nulls-first``; nulls come last by default.
 
-    What has a comma is in quotes: ``"-price, net"``.
+    A name with a comma, or one that begins with a minus, is in quotes: ``-"price, net","-x"``.
 
     Raises:
         UsageError: A part is no column with an order, or a column is named twice.
     """
-    order = [_column(part) for part in split_columns(text, "by")]
+    order = [_column(part) for part in _split(text, "by", _KEY)]
     names = [column.name for column in order]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -58,44 +64,65 @@ def folders_first(order: Sequence[ColumnOrder], folders: Sequence[str]) -> list[
     return [*(ColumnOrder(name) for name in folders), *within]
 
 
-def _column(part: str) -> ColumnOrder:
-    rest = part.removeprefix("-")
-    # A name may have a colon itself; only these words are an order.
-    name = rest.removesuffix(NULLS_FIRST).removesuffix(NULLS_LAST)
+def join_order(keys: Sequence[str]) -> str:
+    """The text of these keys; names need no quotes for their commas."""
+    columns = [_column(key) for key in keys]
+    return ",".join(
+        f"{'-' * each.descending}{_quoted(each.name)}{NULLS_FIRST * each.nulls_first}"
+        for each in columns
+    )
+
+
+def _column(key: str) -> ColumnOrder:
+    found = _QUOTED_KEY.fullmatch(key) or _PLAIN_KEY.fullmatch(key)
+    assert found is not None
+    minus, name, nulls = found.groups()
     if not name:
         raise core.UsageError(
-            f"{part!r} is no sort key; use COLUMN, -COLUMN (descending) or COLUMN{NULLS_FIRST}",
+            f"{key!r} is no sort key; use COLUMN, -COLUMN (descending) or COLUMN{NULLS_FIRST}",
             setting="by",
         )
-    return ColumnOrder(name, part.startswith("-"), rest.endswith(NULLS_FIRST))
+    return ColumnOrder(_unquoted(name), bool(minus), nulls == NULLS_FIRST)
 
 
 def split_columns(text: str, setting: str) -> list[str]:
-    """The items of a list, without blanks around them: ``a,"b,c"`` is ``a`` and ``b,c``.
+    """The names of a list, without blanks around them: ``a,"b,c"`` is ``a`` and ``b,c``.
 
     Raises:
         UsageError: A quote does not end, or something follows it; ``setting`` is to blame.
     """
+    return [_unquoted(item) for item in _split(text, setting, _NAME)]
+
+
+def _split(text: str, setting: str, pattern: re.Pattern[str]) -> list[str]:
     items, begin = [], 0
     while begin <= len(text):
-        found = _ITEM.match(text, begin)
+        found = pattern.match(text, begin)
         if found is None:
             raise core.UsageError(
-                f"{text[begin:]!r} has a quote out of place; put all of a part in quotes that has "
-                'a comma, as "-price, net", and write "" for a quote in it',
+                f"{text[begin:]!r} has a quote out of place; put all of a name in quotes that has "
+                'a comma, as "price, net", its minus before them, and write "" for a quote in it',
                 setting=setting,
             )
-        quoted, plain = found.groups()
-        items.append(plain.strip() if quoted is None else quoted.replace('""', '"'))
+        items.append(found[1].strip())
         begin = found.end() + 1
     return items
 
 
-def join_columns(items: Sequence[str]) -> str:
-    """The text of which `split_columns` makes these items."""
-    return ",".join(map(_quoted, items))
+def join_names(names: Sequence[str]) -> str:
+    """The text of which `split_columns` makes these names, in quotes where keys need them."""
+    return ", ".join(each if _is_plain(each) else _quoted(each) for each in names)
 
 
-def _quoted(item: str) -> str:
-    is_plain = item == item.strip() and not set(item) & set(',"')
-    return item if is_plain else '"' + item.replace('"', '""') + '"'
+def _is_plain(name: str) -> bool:
+    """Whether a name needs no quotes, as ``crates/tables/src/order.rs`` says in messages, too."""
+    has_order = name.startswith("-") or name.endswith((NULLS_FIRST, NULLS_LAST))
+    return bool(name) and name == name.strip() and not has_order and not set(name) & set(',"')
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if re.fullmatch(QUOTED, name) else name

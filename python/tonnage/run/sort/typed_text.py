@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.base import core
 from tonnage.run.sort.csv_beginning import CsvBeginning
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
-from tonnage.run.sort.order import ColumnOrder
+from tonnage.run.sort.order import ColumnOrder, join_names
 from tonnage.run.sort.schema import read_schema, schema_message
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def json_columns(
         if name not in (*schema.names, *in_folders):
             raise core.UsageError(
                 f"there is no column {name!r}; the columns are "
-                f"{', '.join([*schema.names, *in_folders])}",
+                f"{join_names([*schema.names, *in_folders])}",
                 setting=_setting(name, keys, folders),
             )
     config = _config(JSON, schema_message(schema), order, columns, output, dialect)
