@@ -36,6 +36,19 @@ enum Built {
 }
 
 impl ColumnBuilder {
+    /// Builds a column of a table, or of a field of its structs, for about so many rows.
+    pub fn of_column(data_type: &DataType, rows: usize) -> Self {
+        match Shape::of_column(data_type) {
+            Some(Shape::Struct) => Self {
+                data_type: data_type.clone(),
+                nulls: NullBufferBuilder::new(rows),
+                values: Built::Null,
+                rows: 0,
+            },
+            _ => Self::new(data_type, rows),
+        }
+    }
+
     /// Builds a column of a type that has a [`Shape`], for about so many rows.
     pub fn new(data_type: &DataType, rows: usize) -> Self {
         let values = match Shape::of(data_type) {
@@ -47,7 +60,7 @@ impl ColumnBuilder {
                 Built::Bytes(offsets, Vec::new())
             }
             Some(Shape::Nested) => Built::Nested(NestedBuilder::new(data_type)),
-            Some(Shape::Null) | None => Built::Null,
+            Some(Shape::Struct | Shape::Null) | None => Built::Null,
         };
         Self {
             data_type: data_type.clone(),
@@ -83,6 +96,16 @@ impl ColumnBuilder {
             values.extend_from_slice(value);
             self.nulls.append_non_null();
             self.rows += 1;
+        }
+    }
+
+    /// Adds so many values of the column's width.
+    #[inline]
+    pub fn extend_fixed(&mut self, all: &[u8], count: usize) {
+        if let Built::Fixed(_, values) = &mut self.values {
+            values.extend_from_slice(all);
+            self.nulls.append_n_non_nulls(count);
+            self.rows += count;
         }
     }
 
@@ -157,6 +180,30 @@ impl ColumnBuilder {
             self.rows += 1;
         }
         Ok(())
+    }
+
+    /// Adds a struct; its fields are columns of their own.
+    #[inline]
+    pub fn push_struct(&mut self) {
+        self.nulls.append_non_null();
+        self.rows += 1;
+    }
+
+    /// The column of structs with these fields, and an empty builder for the next.
+    ///
+    /// # Errors
+    /// When the fields are none of its type.
+    pub fn finish_structs(&mut self, fields: Vec<ArrayRef>) -> Result<ArrayRef, TableError> {
+        let (rows, nulls) = (std::mem::take(&mut self.rows), self.nulls.finish());
+        match &self.data_type {
+            DataType::Struct(names) => Ok(Arc::new(StructArray::try_new_with_length(
+                names.clone(),
+                fields,
+                nulls,
+                rows,
+            )?)),
+            _ => Err(TableError::Damaged("a column has no fields")),
+        }
     }
 
     /// The column, and an empty builder for the next.
@@ -473,6 +520,10 @@ impl Range {
             }
             RangeValues::Plain(column, Shape::Fixed(width)) => {
                 let values = left.take(rows * *width)?;
+                if nulls.is_none() {
+                    column.extend_fixed(values, rows);
+                    return Ok(());
+                }
                 for row in 0..rows {
                     match is_null(row) {
                         true => column.push_null(),

@@ -24,13 +24,24 @@ pub enum Shape {
     Bits,
     /// Any number of bytes each.
     Bytes,
-    /// Lists, structs and maps.
+    /// Lists and maps, and structs in them.
     Nested,
+    /// A struct, whose fields are columns of their own.
+    Struct,
     /// Null in every row.
     Null,
 }
 
 impl Shape {
+    /// The shape of a column's type, or `None` if rows cannot hold it.
+    pub fn of_column(data_type: &DataType) -> Option<Self> {
+        let shape = Self::of(data_type)?;
+        Some(match data_type {
+            DataType::Struct(_) => Self::Struct,
+            _ => shape,
+        })
+    }
+
     /// The shape of a type, or `None` if rows cannot hold it. A dictionary has its values' shape.
     pub fn of(data_type: &DataType) -> Option<Self> {
         use DataType as T;
@@ -42,7 +53,7 @@ impl Shape {
             }
             T::FixedSizeBinary(width) => Self::Fixed(usize::try_from(*width).ok()?),
             T::Dictionary(_, values) => match Self::of(values)? {
-                Self::Nested | Self::Null => return None,
+                Self::Nested | Self::Struct | Self::Null => return None,
                 shape => shape,
             },
             T::List(item) | T::LargeList(item) | T::FixedSizeList(item, _) | T::Map(item, _) => {
@@ -99,16 +110,42 @@ pub enum Items {
 }
 
 impl Column {
+    /// Opens the columns of a table, and behind them those of structs' fields, as layouts count
+    /// them. A field is null where its struct is.
+    ///
+    /// # Errors
+    /// When a dictionary has no such value.
+    pub fn open_all(table: &[ArrayRef]) -> Result<Vec<Self>, TableError> {
+        let mut arrays: Vec<(ArrayRef, Option<NullBuffer>)> = table
+            .iter()
+            .map(|array| (Arc::clone(array), None))
+            .collect();
+        let mut columns = Vec::with_capacity(arrays.len());
+        while let Some((array, outer)) = arrays.get(columns.len()).cloned() {
+            let mut column = match array.as_struct_opt() {
+                Some(_) => Self {
+                    nulls: nulls_of(&array),
+                    values: Values::Null,
+                },
+                None => Self::open(&array)?,
+            };
+            column.nulls = NullBuffer::union(outer.as_ref(), column.nulls.as_ref());
+            if let Some(structs) = array.as_struct_opt() {
+                let fields = structs.columns().iter();
+                arrays.extend(fields.map(|field| (Arc::clone(field), column.nulls.clone())));
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
     /// Opens a column whose type has a [`Shape`]. Dictionaries are decoded.
     ///
     /// # Errors
     /// When a dictionary has no such value.
     pub fn open(array: &ArrayRef) -> Result<Self, TableError> {
         use DataType as T;
-        let nulls = array
-            .nulls()
-            .filter(|nulls| nulls.null_count() > 0)
-            .cloned();
+        let nulls = nulls_of(array);
         let values = match array.data_type() {
             T::Dictionary(_, values) => return Self::open(&cast(array, values)?),
             T::Null => Values::Null,
@@ -159,6 +196,11 @@ impl Column {
     pub fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
+}
+
+fn nulls_of(array: &ArrayRef) -> Option<NullBuffer> {
+    let nulls = array.nulls();
+    nulls.filter(|nulls| nulls.null_count() > 0).cloned()
 }
 
 fn lists_of<O: OffsetSizeTrait>(

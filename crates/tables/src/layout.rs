@@ -1,6 +1,8 @@
 //! How the rows of a table lie in memory: which columns are in the key, and what is behind it.
 
-use arrow_schema::{Schema, SchemaRef};
+use std::ops::Range;
+
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
 use crate::column::Shape;
 use crate::error::TableError;
@@ -13,10 +15,19 @@ pub const LENGTH_BYTES: usize = 4;
 /// A column that is stored behind the key.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueField {
-    /// Place of the column in the table.
+    /// Place of the column.
     pub column: usize,
     /// Its shape.
     pub shape: Shape,
+}
+
+/// A column of structs, and those of its fields.
+#[derive(Clone, Debug)]
+pub struct StructField {
+    /// Place of the column.
+    pub column: usize,
+    /// Places of the fields' columns.
+    pub fields: Range<usize>,
 }
 
 /// Where the key of a row is: all that sorting needs to know of rows.
@@ -33,6 +44,10 @@ pub struct RowShape {
 pub struct RowLayout {
     schema: SchemaRef,
     shape: RowShape,
+    /// The types of the table's columns, and behind them those of structs' fields.
+    pub(crate) types: Vec<DataType>,
+    /// Structs, before those that are in them.
+    pub(crate) structs: Vec<StructField>,
     pub(crate) keys: Vec<KeyField>,
     /// Values of fixed size, then the others.
     pub(crate) values: Vec<ValueField>,
@@ -65,16 +80,29 @@ impl RowLayout {
         };
         let keys: Vec<KeyField> = order.iter().map(key).collect::<Result<_, _>>()?;
         let in_key = |place: usize| keys.iter().any(|key| key.column == place && key.is_exact());
-        let mut values = Vec::new();
-        for (column, field) in schema.fields().iter().enumerate() {
-            let shape = Shape::of(field.data_type()).ok_or_else(|| TableError::Unsupported {
-                name: field.name().clone(),
-                data_type: field.data_type().clone(),
-            })?;
+        let unsupported = |field: &FieldRef| TableError::Unsupported {
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+        };
+        let mut columns: Vec<FieldRef> = schema.fields().iter().cloned().collect();
+        let (mut values, mut structs) = (Vec::new(), Vec::new());
+        let mut column = 0;
+        while let Some(field) = columns.get(column).cloned() {
+            let shape = Shape::of_column(field.data_type()).ok_or_else(|| unsupported(&field))?;
+            if let DataType::Struct(fields) = field.data_type() {
+                let begin = columns.len();
+                columns.extend(fields.iter().cloned());
+                structs.push(StructField {
+                    column,
+                    fields: begin..columns.len(),
+                });
+            }
             if !in_key(column) {
                 values.push(ValueField { column, shape });
             }
+            column += 1;
         }
+        let types = columns.iter().map(|field| field.data_type().clone());
         values.sort_by_key(|value| fixed_bytes(value.shape).is_none());
         let key_bytes: Option<usize> = keys.iter().map(KeyField::fixed_bytes).sum();
         let fixed = values.iter().filter_map(|value| fixed_bytes(value.shape));
@@ -83,6 +111,8 @@ impl RowLayout {
             null_bytes: values.len().div_ceil(8),
             shape: RowShape::new(key_bytes, is_stable),
             schema: schema.clone(),
+            types: types.collect(),
+            structs,
             keys,
             values,
         })
@@ -171,7 +201,7 @@ pub(crate) fn fixed_bytes(shape: Shape) -> Option<usize> {
     match shape {
         Shape::Fixed(width) => Some(width),
         Shape::Bits => Some(1),
-        Shape::Null => Some(0),
+        Shape::Struct | Shape::Null => Some(0),
         Shape::Bytes | Shape::Nested => None,
     }
 }

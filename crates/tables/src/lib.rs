@@ -10,8 +10,10 @@
 //!
 //! Keys are compared by `memcmp`, whatever their types (normalized keys: Graefe, "Implementing
 //! sorting in database systems", ACM Computing Surveys 2006). A column that can be read from the
-//! key is not stored again. Rows lie contiguous, so a gather touches few cache lines however many
-//! columns there are, and columns are converted one at a time, some hundred rows in the cache.
+//! key is not stored again. Structs are taken apart: each of their fields is a column, null where
+//! its struct is; lists and maps are values of any size. Rows lie contiguous, so a gather touches
+//! few cache lines however many columns there are, and columns are converted one at a time, some
+//! hundred rows in the cache.
 //!
 //! Pure functions: nothing here reads or writes.
 

@@ -23,10 +23,10 @@ impl RowReader {
     /// Reads rows of this layout, about so many in a batch.
     #[must_use]
     pub fn new(layout: &Arc<RowLayout>, rows: usize) -> Self {
-        let fields = layout.schema().fields().iter();
+        let columns = layout.types.iter();
         Self {
-            columns: fields
-                .map(|field| ColumnBuilder::new(field.data_type(), rows))
+            columns: columns
+                .map(|data_type| ColumnBuilder::of_column(data_type, rows))
                 .collect(),
             layout: Arc::clone(layout),
             rows: 0,
@@ -71,8 +71,21 @@ impl RowReader {
     /// # Errors
     /// When the bytes were no rows of this layout.
     pub fn finish(&mut self) -> Result<RecordBatch, TableError> {
-        let columns = self.columns.iter_mut().map(ColumnBuilder::finish);
-        let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+        // Places are in order of depth, so the last ones are fields of the last struct.
+        let structs = &self.layout.structs;
+        let is_struct = |place| structs.iter().any(|each| each.column == place);
+        let mut columns: Vec<Option<ArrayRef>> = Vec::with_capacity(self.columns.len());
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            columns.push(match is_struct(place) {
+                true => None,
+                false => Some(column.finish()?),
+            });
+        }
+        for each in structs.iter().rev() {
+            let fields = columns.drain(each.fields.clone()).flatten().collect();
+            columns[each.column] = Some(self.columns[each.column].finish_structs(fields)?);
+        }
+        let columns: Vec<ArrayRef> = columns.into_iter().flatten().collect();
         let rows = std::mem::take(&mut self.rows);
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = self.layout.schema().clone();
@@ -96,6 +109,14 @@ impl RowReader {
             let is_null = |values: &[u8]| values[byte] & bit != 0;
             match value.shape {
                 Shape::Null => column.push_nulls(rows.len()),
+                Shape::Struct => {
+                    for values in places.clone() {
+                        match is_null(values) {
+                            true => column.push_null(),
+                            false => column.push_struct(),
+                        }
+                    }
+                }
                 Shape::Bits => {
                     for values in places.clone() {
                         match is_null(values) {

@@ -81,8 +81,7 @@ impl RowWriter {
     /// # Errors
     /// When a dictionary has no such value.
     pub fn open(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        let columns = batch.columns().iter().map(Column::open);
-        self.columns = columns.collect::<Result<_, _>>()?;
+        self.columns = Column::open_all(batch.columns())?;
         Ok(())
     }
 

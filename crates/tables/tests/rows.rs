@@ -15,9 +15,11 @@ use arrow_array::types::{
     Int16Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, NullArray, PrimitiveArray, RecordBatch,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, ListArray, NullArray, PrimitiveArray,
+    RecordBatch, StructArray,
 };
-use arrow_buffer::i256;
+use arrow_buffer::{OffsetBuffer, i256};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{Field, Schema};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
@@ -63,9 +65,11 @@ const ORDERED: [(&str, Build, Compare); 21] = [
 ];
 
 /// Columns that can only be carried along.
-const CARRIED: [(&str, Build); 6] = [
+const CARRIED: [(&str, Build); 8] = [
     ("lists", lists),
     ("structs", structs),
+    ("structs_in_structs", structs_in_structs),
+    ("lists_of_structs", lists_of_structs),
     ("maps", maps),
     ("fixed_lists", fixed_lists),
     ("nested_lists", nested_lists),
@@ -278,6 +282,41 @@ fn structs(seeds: &[Option<u64>]) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
+/// Structs with a struct, a list, a field that is never null, and a struct without fields; a null
+/// struct has values below it.
+fn structs_in_structs(seeds: &[Option<u64>]) -> ArrayRef {
+    let present: Vec<Option<u64>> = seeds.iter().map(|seed| seed.or(Some(7))).collect();
+    let is_present = |seed: &Option<u64>| seed.is_some_and(|seed| seed % 7 > 0);
+    let empty = StructArray::new_empty_fields(seeds.len(), None);
+    let fields: [(&str, ArrayRef, bool); 4] = [
+        ("inner", structs(seeds), true),
+        ("items", lists(seeds), true),
+        ("number", ints::<Int64Type>(&present), false),
+        ("empty", Arc::new(empty), true),
+    ];
+    let (names, columns): (Vec<Field>, Vec<ArrayRef>) = fields
+        .into_iter()
+        .map(|(name, array, nullable)| {
+            let field = Field::new(name, array.data_type().clone(), nullable);
+            (field, array)
+        })
+        .unzip();
+    let nulls = seeds.iter().map(is_present).collect();
+    Arc::new(StructArray::new(names.into(), columns, Some(nulls)))
+}
+
+fn lists_of_structs(seeds: &[Option<u64>]) -> ArrayRef {
+    let lengths = seeds.iter().map(|seed| seed.unwrap_or(0) as usize % 3);
+    let offsets = OffsetBuffer::from_lengths(lengths.clone());
+    let items: Vec<Option<u64>> = (0..lengths.sum::<usize>() as u64)
+        .map(|item| (item % 4 > 0).then_some(item))
+        .collect();
+    let items = structs(&items);
+    let field = Arc::new(Field::new("item", items.data_type().clone(), true));
+    let nulls = seeds.iter().map(Option::is_some).collect();
+    Arc::new(ListArray::new(field, offsets, items, Some(nulls)))
+}
+
 fn nulls(seeds: &[Option<u64>]) -> ArrayRef {
     Arc::new(NullArray::new(seeds.len()))
 }
@@ -430,6 +469,15 @@ fn rows(table: &Table, layout: &Arc<RowLayout>, stride: usize) -> Vec<Vec<u8>> {
     rows
 }
 
+/// Each value, whatever is below nulls.
+fn values_shown(array: &ArrayRef) -> Vec<String> {
+    let options = FormatOptions::new().with_null("null");
+    let shown = ArrayFormatter::try_new(array, &options).expect("a type that is shown");
+    (0..array.len())
+        .map(|row| shown.value(row).to_string())
+        .collect()
+}
+
 proptest! {
     #[test]
     fn rows_sort_by_their_bytes_and_come_back(
@@ -463,13 +511,7 @@ proptest! {
         for (place, field) in expected.schema_ref().fields().iter().enumerate() {
             let [one, other] = [sorted.column(place), expected.column(place)];
             prop_assert_eq!(one.data_type(), other.data_type());
-            // Floats that are equal bit by bit, NaNs too; dictionaries by their values.
-            let shown = [one, other].map(|array| match array.data_type() {
-                arrow_schema::DataType::Dictionary(_, values) => {
-                    format!("{:?}", arrow_cast::cast(array, values).expect("values"))
-                }
-                _ => format!("{array:?}"),
-            });
+            let shown = [one, other].map(values_shown);
             prop_assert_eq!(&shown[0], &shown[1], "{}", field.name());
         }
     }
