@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 use crate::column::Shape;
 use crate::error::TableError;
@@ -68,41 +68,29 @@ impl RowLayout {
         order: &[ColumnOrder],
         is_stable: bool,
     ) -> Result<Self, TableError> {
+        let columns = Columns::of(schema);
         let key = |column: &ColumnOrder| {
-            let place = place_of(schema, &column.name)?;
+            let place = columns.place(&column.name)?;
             KeyField::new(
                 place,
                 &column.name,
-                schema.field(place).data_type(),
+                &columns.types[place],
                 column.descending,
                 column.nulls_first,
             )
         };
         let keys: Vec<KeyField> = order.iter().map(key).collect::<Result<_, _>>()?;
         let in_key = |place: usize| keys.iter().any(|key| key.column == place && key.is_exact());
-        let unsupported = |field: &FieldRef| TableError::Unsupported {
-            name: field.name().clone(),
-            data_type: field.data_type().clone(),
-        };
-        let mut columns: Vec<FieldRef> = schema.fields().iter().cloned().collect();
-        let (mut values, mut structs) = (Vec::new(), Vec::new());
-        let mut column = 0;
-        while let Some(field) = columns.get(column).cloned() {
-            let shape = Shape::of_column(field.data_type()).ok_or_else(|| unsupported(&field))?;
-            if let DataType::Struct(fields) = field.data_type() {
-                let begin = columns.len();
-                columns.extend(fields.iter().cloned());
-                structs.push(StructField {
-                    column,
-                    fields: begin..columns.len(),
-                });
-            }
+        let mut values = Vec::new();
+        for (column, data_type) in columns.types.iter().enumerate() {
+            let shape = Shape::of_column(data_type).ok_or_else(|| TableError::Unsupported {
+                name: columns.paths[column].clone(),
+                data_type: data_type.clone(),
+            })?;
             if !in_key(column) {
                 values.push(ValueField { column, shape });
             }
-            column += 1;
         }
-        let types = columns.iter().map(|field| field.data_type().clone());
         values.sort_by_key(|value| fixed_bytes(value.shape).is_none());
         let key_bytes: Option<usize> = keys.iter().map(KeyField::fixed_bytes).sum();
         let fixed = values.iter().filter_map(|value| fixed_bytes(value.shape));
@@ -111,8 +99,8 @@ impl RowLayout {
             null_bytes: values.len().div_ceil(8),
             shape: RowShape::new(key_bytes, is_stable),
             schema: schema.clone(),
-            types: types.collect(),
-            structs,
+            types: columns.types,
+            structs: columns.structs,
             keys,
             values,
         })
@@ -206,16 +194,48 @@ pub(crate) fn fixed_bytes(shape: Shape) -> Option<usize> {
     }
 }
 
-fn place_of(schema: &Schema, name: &str) -> Result<usize, TableError> {
-    schema.index_of(name).map_err(|_| {
-        let names = schema
-            .fields()
-            .iter()
-            .map(|field| name_in_order(field.name()));
-        let known: Vec<_> = names.collect();
-        TableError::NoColumn {
+/// The columns of a table, and behind them those of structs' fields.
+#[derive(Default)]
+struct Columns {
+    /// The names; `place.name` of the field `name` in the struct `place`.
+    paths: Vec<String>,
+    types: Vec<DataType>,
+    structs: Vec<StructField>,
+}
+
+impl Columns {
+    fn of(schema: &Schema) -> Self {
+        let mut columns = Self::default();
+        let push = |columns: &mut Self, path: String, data_type: &DataType| {
+            columns.paths.push(path);
+            columns.types.push(data_type.clone());
+        };
+        for field in schema.fields() {
+            push(&mut columns, field.name().clone(), field.data_type());
+        }
+        let mut column = 0;
+        while let Some(data_type) = columns.types.get(column).cloned() {
+            if let DataType::Struct(fields) = data_type {
+                let (begin, path) = (columns.types.len(), columns.paths[column].clone());
+                for field in &fields {
+                    let path = format!("{path}.{}", field.name());
+                    push(&mut columns, path, field.data_type());
+                }
+                let fields = begin..columns.types.len();
+                columns.structs.push(StructField { column, fields });
+            }
+            column += 1;
+        }
+        columns
+    }
+
+    /// The place of a column: of the table, or of a field of its structs.
+    fn place(&self, name: &str) -> Result<usize, TableError> {
+        let place = self.paths.iter().position(|path| path == name);
+        let known: Vec<_> = self.paths.iter().map(|path| name_in_order(path)).collect();
+        place.ok_or_else(|| TableError::NoColumn {
             name: name.to_owned(),
             known: known.join(", "),
-        }
-    })
+        })
+    }
 }

@@ -65,10 +65,9 @@ impl LeadingColumns {
         let begin = shape.key_offset();
         let end = begin + shape.order_of(shape.key(row)).len();
         let mut cursors = [begin as u32];
-        let fields = self.layout.schema().fields();
         let mut columns = Vec::with_capacity(self.count);
         for key in &self.layout.keys[..self.count] {
-            let mut column = ColumnBuilder::new(fields[key.column].data_type(), 1);
+            let mut column = ColumnBuilder::new(&self.layout.types[key.column], 1);
             key.read(&[row], &mut cursors, &[end as u32], &mut column)?;
             columns.push(column);
         }

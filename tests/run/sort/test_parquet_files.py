@@ -43,6 +43,29 @@ def sorted_file(source: Any, directory: Path, **how: Any) -> tuple[Path, pa.Tabl
     return Path(result.files[0]), result.reader().read_all()
 
 
+def test_files_sorted_by_a_field_of_a_struct_say_so(tmp_path: Path) -> None:
+    places = [{"city": "b", "at": {"hour": 2}}, {"city": "b", "at": None}, None, {"city": "a"}]
+    table = pa.table({"place": places, "place.city": [1, 2, 3, 4]})
+    pq.write_table(table.select([0]), tmp_path / "in.parquet")
+    how = {"output": tmp_path / "out", "scratch": tmp_path}
+    result = tonnage.sort(tmp_path / "in.parquet", "-place.city,place.at.hour", **how)
+    expected = [{"city": "b", "at": {"hour": 2}}, {"city": "b", "at": None}]
+    assert result.reader().read_all()["place"].to_pylist() == [
+        *expected,
+        {"city": "a", "at": None},
+        None,
+    ]
+    group = pq.ParquetFile(result.files[0]).metadata.row_group(0)
+    columns = [each.column_index for each in group.sorting_columns]
+    names = [group.column(column).path_in_schema for column in columns]
+    assert names == ["place.city", "place.at.hour"]
+    # A column of the whole name goes before a field.
+    pq.write_table(table, tmp_path / "both.parquet")
+    how["output"] = tmp_path / "both"
+    result = tonnage.sort(tmp_path / "both.parquet", "-place.city", columns=["place.city"], **how)
+    assert result.reader().read_all()["place.city"].to_pylist() == [4, 3, 2, 1]
+
+
 @pytest.mark.parametrize("stores_schema", [False, True])
 @pytest.mark.parametrize("name, values", LOGICAL)
 def test_logical_types_stay(

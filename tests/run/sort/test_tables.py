@@ -92,11 +92,17 @@ def sorted_table(
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[pa.Table, str, list[tuple[str, bool, bool]]]:
-    """A table, its order as text, and as columns, each descending or not, nulls first or not."""
+def tables(
+    draw: st.DrawFn, with_structs: bool = False
+) -> tuple[pa.Table, str, list[tuple[str, bool, bool]]]:
+    """A table, its order as text, and as columns, each descending or not, nulls first or not.
+
+    With structs, the columns of some tables are fields of one.
+    """
     keys = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3))
     others = draw(st.lists(st.sampled_from(sorted(KINDS | CARRIED)), max_size=3))
     rows = draw(st.integers(0, 40))
+    in_struct = with_structs and draw(st.booleans()) and "nanoseconds" not in (*keys, *others)
     columns, order = {}, []
     for place, kind in enumerate([*keys, *others]):
         data_type, values = (KINDS | CARRIED)[kind]
@@ -104,7 +110,13 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, str, list[tuple[str, bool, bool]]
         name = f"{kind}_{place}"
         columns[name] = pa.array(cells, data_type)
         if place < len(keys):
-            order.append((name, draw(st.booleans()), draw(st.booleans())))
+            path = f"of.{name}" if in_struct else name
+            order.append((path, draw(st.booleans()), draw(st.booleans())))
+    if in_struct:
+        are_null = pa.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows)), pa.bool_())
+        fields = [pa.field(name, column.type) for name, column in columns.items()]
+        arrays = list(columns.values())
+        columns = {"of": pa.StructArray.from_arrays(arrays, fields=fields, mask=are_null)}
     text = ",".join(
         ("-" if descending else "") + name + (":nulls-first" if nulls_first else "")
         for name, descending, nulls_first in order
@@ -122,10 +134,17 @@ def compared(one: Any, other: Any) -> int:
     return int(one > other) - int(one < other)
 
 
+def value_of(row: dict[str, Any], name: str) -> Any:
+    value: Any = row
+    for part in name.split("."):
+        value = None if value is None else value[part]
+    return value
+
+
 def by_order(order: list[tuple[str, bool, bool]]) -> Any:
     def compare(one: dict[str, Any], other: dict[str, Any]) -> int:
         for name, descending, nulls_first in order:
-            a, b = one[name], other[name]
+            a, b = value_of(one, name), value_of(other, name)
             if a is None or b is None:
                 came = (a is None) - (b is None)
                 came = -came if nulls_first else came
@@ -149,7 +168,11 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 @settings(max_examples=40)
 @given(
-    tables(), st.booleans(), st.none() | st.integers(1, 50), st.integers(1, 3), st.integers(1, 20)
+    tables(with_structs=True),
+    st.booleans(),
+    st.none() | st.integers(1, 50),
+    st.integers(1, 3),
+    st.integers(1, 20),
 )
 def test_any_table_is_sorted_as_its_values_are(
     drawn: tuple[pa.Table, str, list[tuple[str, bool, bool]]],

@@ -17,7 +17,7 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use super::leaves::leaves;
 use super::sampling::{is_compressible, repeats};
@@ -51,8 +51,12 @@ impl Output {
         let schema = &parquet_schema(schema);
         let parquet = ArrowSchemaConverter::new().convert(schema)?;
         let leaf = |name: &String| {
-            let mut leaves = parquet.columns().iter();
-            leaves.position(|leaf| leaf.path().parts() == std::slice::from_ref(name))
+            let leaves = parquet.columns();
+            let place =
+                |is: &dyn Fn(&ColumnPath) -> bool| leaves.iter().position(|leaf| is(leaf.path()));
+            // A column of this name, or the field of a struct.
+            place(&|path| path.parts() == std::slice::from_ref(name))
+                .or_else(|| place(&|path| path.string() == *name))
         };
         let sorting = order.iter().map_while(|(name, descending, nulls_first)| {
             Some(SortingColumn {

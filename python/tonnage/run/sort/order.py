@@ -5,7 +5,7 @@ what it says; its minus is before the quotes, and the order of its nulls behind 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,6 +46,11 @@ def parse_order(text: str) -> list[ColumnOrder]:
     if twice is not None:
         raise core.UsageError(f"the column {twice!r} is named twice", setting="by")
     return order
+
+
+def is_of(key: str, columns: Iterable[str]) -> bool:
+    """Whether a key is one of these columns, or a field of one: ``user.id`` of ``user``."""
+    return any(key == column or key.startswith(f"{column}.") for column in columns)
 
 
 def folders_first(order: Sequence[ColumnOrder], folders: Sequence[str]) -> list[ColumnOrder]:

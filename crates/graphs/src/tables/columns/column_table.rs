@@ -132,9 +132,13 @@ fn refusal(why: TableError, order: &'static str) -> JobError {
     }
 }
 
-/// The columns that rows are sorted by.
+/// The columns that rows are sorted by, or by a field of.
 fn key_columns(schema: &SchemaRef, order: &[ColumnOrder]) -> SchemaRef {
-    let is_key = |field: &&FieldRef| order.iter().any(|column| column.name == *field.name());
+    let is_of = |field: &str, key: &str| {
+        let behind = key.strip_prefix(field);
+        behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('.'))
+    };
+    let is_key = |field: &&FieldRef| order.iter().any(|key| is_of(field.name(), &key.name));
     let keys: Vec<FieldRef> = schema.fields().iter().filter(is_key).cloned().collect();
     Arc::new(Schema::new(keys))
 }

@@ -34,6 +34,9 @@ impl FolderColumns {
         let refuse = |why: String| Err(setting_error("partition_by", why));
         let mut names = Vec::new();
         for place in columns.places() {
+            if place >= fields.len() {
+                return refuse("a field of a struct is no folder; use a column".to_owned());
+            }
             let (name, data_type) = (fields[place].name(), fields[place].data_type());
             if !has_text(data_type) {
                 return refuse(format!(
