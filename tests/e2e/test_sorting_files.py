@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "guide" / "sorting-files.md"
 COMMANDS = [
     call.arguments
     for call in shown(PAGE)
-    # What a command looks like, and stores (tests/run/sort/test_table_objects.py).
+    # What a command looks like, and stores (tests/run/sort/objects/test_tables.py).
     if not {"INPUT...", "s3://events/2024/"}.intersection(call.arguments)
 ]
 

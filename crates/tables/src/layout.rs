@@ -232,10 +232,12 @@ impl Columns {
     /// The place of a column: of the table, or of a field of its structs.
     fn place(&self, name: &str) -> Result<usize, TableError> {
         let place = self.paths.iter().position(|path| path == name);
-        let known: Vec<_> = self.paths.iter().map(|path| name_in_order(path)).collect();
-        place.ok_or_else(|| TableError::NoColumn {
-            name: name.to_owned(),
-            known: known.join(", "),
+        place.ok_or_else(|| {
+            let known: Vec<_> = self.paths.iter().map(|path| name_in_order(path)).collect();
+            TableError::NoColumn {
+                name: name.to_owned(),
+                known: known.join(", "),
+            }
         })
     }
 }
