@@ -39,12 +39,20 @@ impl FinishedLog {
         open().map_err(|why| JobError::file("open", path, &why))
     }
 
-    /// Gives a finished file its name, durably, and logs it with `more`.
+    /// Gives a finished file its name, in the same directory, durably, and logs it with `more`.
     ///
     /// # Errors
     /// When it cannot be renamed, or the log cannot be written.
     pub fn add(&self, unfinished: &Path, more: Value) -> Result<(), Failure> {
-        self.try_add(unfinished, more).map_err(|why| {
+        self.add_as(unfinished, &unfinished.with_extension(""), more)
+    }
+
+    /// The same with a path that may be in folders of the directory, which are made for it.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn add_as(&self, unfinished: &Path, path: &Path, more: Value) -> Result<(), Failure> {
+        self.try_add(unfinished, path, more).map_err(|why| {
             let what = format!("cannot rename {}: {why}", unfinished.display());
             Failure::at(unfinished, 0, what)
         })
@@ -65,13 +73,20 @@ impl FinishedLog {
         })
     }
 
-    fn try_add(&self, unfinished: &Path, more: Value) -> io::Result<()> {
-        let path = unfinished.with_extension("");
-        fs::rename(unfinished, &path)?;
-        if let Some(directory) = path.parent() {
-            File::open(directory)?.sync_all()?;
+    fn try_add(&self, unfinished: &Path, path: &Path, more: Value) -> io::Result<()> {
+        let above = path.ancestors().skip(1);
+        let directory = unfinished.parent();
+        let folders: Vec<&Path> = above
+            .take_while(|&folder| Some(folder) != directory)
+            .collect();
+        if let Some(folder) = folders.first() {
+            fs::create_dir_all(folder)?;
         }
-        self.try_note(&path, more)
+        fs::rename(unfinished, path)?;
+        for folder in folders.into_iter().chain(directory) {
+            File::open(folder)?.sync_all()?;
+        }
+        self.try_note(path, more)
     }
 
     fn try_note(&self, place: &Path, more: Value) -> io::Result<()> {

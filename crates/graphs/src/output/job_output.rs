@@ -16,9 +16,7 @@ use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store
 use crate::output::atomic_output::AtomicOutput;
 use crate::output::manifest::{MANIFEST, Manifest, part_name};
 use crate::phases::Watch;
-
-/// Where a part with a number, and a name below the output, is written.
-pub type PathOf = dyn Fn(usize, &str) -> PathBuf + Send + Sync;
+use crate::tables::output_files::PathOf;
 
 /// An output that is being written.
 pub enum JobOutput {

@@ -7,6 +7,7 @@ pub(crate) mod format_config;
 pub(crate) mod input;
 pub(crate) mod limit;
 pub(crate) mod memory;
+pub(crate) mod output_files;
 pub(crate) mod passes;
 pub(crate) mod table_format;
 pub mod table_sort;

@@ -8,7 +8,7 @@ use tonnage_stages::work::{RowEncoding, RowSource};
 use tonnage_tables::RowShape;
 
 use crate::error::JobError;
-use crate::tables::folders::output_folders::FolderColumns;
+use crate::tables::folders::folder_columns::FolderColumns;
 
 /// Rows, and what is read for each of their splits.
 pub struct SplitRows {

@@ -10,7 +10,6 @@
 //! is larger than memory is divided again, alone. Before the output is published, the number, the
 //! bytes and the hashes of the rows that came out are compared with those that went in.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -34,13 +33,14 @@ use crate::output::atomic_output;
 use crate::output::job_output::JobOutput;
 use crate::output::manifest::Manifest;
 use crate::phases::{self, Phase, Watch, workers};
-use crate::tables::folders::output_folders::OutputFolders;
 use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::input::object_file::ObjectFiles;
 use crate::tables::input::table_file::{TableFile, TableFileConfig};
 use crate::tables::limit::{self, Cutoff};
 use crate::tables::memory::{self, StoreRequests, TablePlan, TableShape};
+use crate::tables::output_files::OutputFiles;
 use crate::tables::passes::joined_files::joined_bytes;
+use crate::tables::passes::sort_units::SortUnits;
 use crate::tables::passes::{FileWriting, LONGEST_ROW, RowPartition, SAMPLED_SPLITS, TablePasses};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 
@@ -182,7 +182,7 @@ struct TableSort<'a> {
 }
 
 impl TableSort<'_> {
-    fn run(mut self, output: JobOutput) -> Result<Outcome, JobError> {
+    fn run(mut self, mut output: JobOutput) -> Result<Outcome, JobError> {
         let sample = self.passes.sample(SAMPLED_SPLITS)?;
         let rows_bytes = self.table.rows_bytes(&sample);
         let cutoff = self.config.limit.and_then(|limit| {
@@ -207,47 +207,33 @@ impl TableSort<'_> {
         let plan = plan.for_rows(kept.records, kept.bytes);
         let partitions = self.passes.divide(&plan, &scratch, partitions)?;
         let wanted = limit::total(&partitions);
-        let encoding = self.table.encoding(plan.group_bytes);
-        let folders = self.table.folders().map(|columns| {
-            let (columns, suffix) = (columns.clone(), self.table.suffix());
-            Arc::new(OutputFolders::new(columns, suffix, output.path_of()))
-        });
-        let output = RefCell::new(output);
-        let part_bytes = plan.output_block_bytes;
+        let file_bytes = self.config.file_bytes;
+        let joined_bytes = joined_bytes(wanted.bytes, plan.workers, file_bytes);
+        let units = SortUnits::new(partitions, file_bytes, joined_bytes);
+        let names = output.names(units.files.len());
+        let path_of = output.path_of();
+        let files = OutputFiles::new(&units, names, self.table.folders(), path_of);
+        let files = Arc::new(files);
         let writing = FileWriting {
+            files: Arc::clone(&files) as Arc<_>,
+            paths: Arc::clone(files.paths()),
             lanes: self.lanes,
-            file_bytes: self.config.file_bytes,
-            joined_bytes: match folders {
-                Some(_) => 0,
-                None => joined_bytes(wanted.bytes, plan.workers, self.config.file_bytes),
-            },
-            uploads: &|names| output.borrow_mut().growing_uploads(names, part_bytes),
-            folders: folders.clone(),
+            uploads: output.growing_uploads(files.paths(), plan.output_block_bytes),
+            on_finished: OnFinished::default(),
         };
-        let done = self.passes.pass_two(
-            &plan,
-            partitions,
-            encoding,
-            &writing,
-            |(number, _)| output.borrow().part(number),
-            |_| OnFinished::default(),
-        )?;
-        let mut output = output.into_inner();
-        if wanted != done.rows {
-            return Err(mismatch(&wanted, &done.rows));
+        let encoding = self.table.encoding(plan.group_bytes);
+        self.passes.pass_two(&plan, units, encoding, writing)?;
+        let (sorted, left_out) = files.total();
+        if wanted != sorted {
+            return Err(mismatch(&wanted, &sorted));
         }
-        let parts = done.files.max(1);
-        if done.files == 0 {
+        let (mut names, mut in_order) = (files.names(), files.names_in_order());
+        if names.is_empty() {
             output.write_only_part(self.table.empty_file()?)?; // It has the columns at least.
+            (names, in_order) = (output.names(1), output.names(1));
         }
-        let output_bytes = output.written_bytes(parts)?;
-        let written_rows = done.rows.records - done.left_out.records;
-        let folders = folders.filter(|_| done.files > 0);
-        let plain = output.names(parts);
-        let (names, in_order) = match &folders {
-            Some(folders) => (folders.names(), folders.names_in_order()),
-            None => (plain.clone(), plain),
-        };
+        let output_bytes = output.written_bytes(names.len())?;
+        let written_rows = sorted.records - left_out.records;
         let manifest = Manifest::of_files(in_order, written_rows, output_bytes);
         output.publish(&names, &manifest, &self.passes.watch)?;
         Ok(Outcome {

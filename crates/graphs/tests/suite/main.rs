@@ -13,3 +13,4 @@ mod random_io;
 mod sort_faults;
 mod sort_leftovers;
 mod sort_properties;
+mod sort_rows;

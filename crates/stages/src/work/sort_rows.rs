@@ -6,11 +6,10 @@
 //! behind it. Rows are counted by their hashes as they leave.
 //!
 //! A partition becomes one file, or several of about the same number of rows; with folders, one or
-//! several in each folder that it has rows of. Partitions that continue a file come to one worker,
-//! which keeps the file open between them.
+//! several in each folder that it has rows of. A file begins with the first row that is not left
+//! out. Partitions that continue a file come to one worker, which keeps it open between them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,10 +22,11 @@ use tonnage_tables::RowShape;
 
 use crate::extent::Extent;
 use crate::ports::{BLOCKS, PARTITIONS};
-use crate::totals::{Total, Totals};
-use crate::work::RowFolders;
+use crate::totals::Total;
+use crate::work::RowFiles;
 use crate::work::entries::{ENTRY_BYTES, index, order, place};
-use crate::work::file_blocks::{FileBlocks, SharedPorts};
+use crate::work::file_blocks::SharedPorts;
+use crate::work::row_encoding::{FilePlace, FileWriter, RowEncoding};
 
 /// Rows are prefetched so many ahead.
 const AHEAD: usize = 12;
@@ -38,43 +38,16 @@ const SAMPLED_ROWS: usize = 8;
 const STRIDE_ROWS: usize = 256;
 const STRIDE_BYTES: usize = 1 << 20;
 
-/// Encodes rows into files.
-pub trait RowEncoding: fmt::Debug + Send + Sync {
-    /// Begins a file.
-    ///
-    /// # Errors
-    /// What the file says.
-    fn begin<'a>(&self, file: FileBlocks<'a>) -> Result<Box<dyn RowEncoder + 'a>, StageError>;
-
-    /// Memory that an encoder needs.
-    fn memory_bytes(&self) -> usize;
-}
-
-/// Encodes the rows of one file.
-pub trait RowEncoder {
-    /// Adds some rows.
-    ///
-    /// # Errors
-    /// Why they cannot be encoded, or what the file says.
-    fn push(&mut self, rows: &[&[u8]]) -> Result<(), StageError>;
-
-    /// Ends the file.
-    ///
-    /// # Errors
-    /// Why it cannot be encoded, or what the file says.
-    fn finish(self: Box<Self>) -> Result<(), StageError>;
-}
-
 /// A partition that is sorted in one go.
 #[derive(Clone, Debug)]
 pub struct RowUnit {
     /// Where it is read from.
     pub extent: Arc<Extent>,
-    /// Number of its first file.
+    /// Place of its first file among all.
     pub first_file: usize,
-    /// How many files it becomes.
+    /// How many files it becomes, at most; with folders, how many if they were all in one.
     pub files: usize,
-    /// Whether its first file is the last one of the unit before, which has the same lane.
+    /// Whether its first file has the place of the unit before, which has the same lane.
     pub continues: bool,
     /// How many of its rows are wanted, if not all.
     pub quota: Option<Arc<Quota>>,
@@ -118,8 +91,8 @@ pub struct SortRows {
     pub is_unique: bool,
     /// How rows become files.
     pub encoding: Arc<dyn RowEncoding>,
-    /// The folders that files are in, if they are.
-    pub folders: Option<Arc<dyn RowFolders>>,
+    /// The files, which count the rows.
+    pub files: Arc<dyn RowFiles>,
     /// The most rows in a partition.
     pub most_rows: usize,
     /// Threads.
@@ -130,10 +103,6 @@ pub struct SortRows {
     pub buffers: usize,
     /// Size of each.
     pub buffer_bytes: usize,
-    /// Counts the rows that were sorted, by the number of their file.
-    pub totals: Arc<Totals>,
-    /// Counts those that were left out in the same way.
-    pub left_out: Arc<Totals>,
 }
 
 impl StageSpec for SortRows {
@@ -200,19 +169,32 @@ struct RowSorter {
 
 impl Stage for RowSorter {
     fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
-        let units = Arc::clone(&self.sort.units);
-        let ports = SharedPorts::new(ports);
-        let mut open = None;
-        let mut early = BTreeMap::new();
-        while let Some(buffer) = next(&units, open.as_ref(), &mut early, &ports)? {
+        let sort = self.sort.clone();
+        let (units, ports) = (&sort.units, SharedPorts::new(ports));
+        let mut writer = FileWriter {
+            files: sort.files.as_ref(),
+            encoding: sort.encoding.as_ref(),
+            lanes: sort.lanes,
+            ports: &ports,
+            open: None,
+        };
+        let (mut continued, mut early) = (None, BTreeMap::new());
+        while let Some(buffer) = next(units, continued, &mut early, &ports)? {
             let unit = &units[buffer.number];
             let skip = self.index(&buffer, &unit.extent)?;
             if !unit.extent.in_order {
-                let (slot, shape) = (buffer.slot(), self.sort.shape);
+                let (slot, shape) = (buffer.slot(), sort.shape);
                 let key = |entry: u64| &shape.key(&slot[place(entry)..])[skip..];
                 order(&mut self.entries, &mut self.buckets, &key);
             }
-            self.encode(&buffer, unit, &mut open, &ports)?;
+            self.encode(&buffer, unit, &mut writer)?;
+            let following = Some(buffer.number + 1);
+            continued =
+                following.filter(|&next| units.get(next).is_some_and(|unit| unit.continues));
+            if continued.is_none() {
+                writer.end()?;
+            }
+            sort.files.end_unit(buffer.number)?;
             let (bytes, rows) = (unit.extent.len(), self.entries.len());
             ports.lock().add_moved(bytes, rows);
         }
@@ -220,23 +202,16 @@ impl Stage for RowSorter {
     }
 }
 
-/// A file that the next unit continues.
-struct OpenFile<'a> {
-    number: usize,
-    encoder: Box<dyn RowEncoder + 'a>,
-    next_unit: usize,
-}
-
-/// The next unit: the one that continues the open file, or one that begins a file. Others may have
-/// come before it, since a device need not answer in order.
+/// The next unit: the one that continues the last one's file, or one that continues none. Others may
+/// have come before it, since a device need not answer in order.
 fn next(
     units: &[RowUnit],
-    open: Option<&OpenFile<'_>>,
+    continued: Option<usize>,
     early: &mut BTreeMap<usize, Buffer>,
     ports: &SharedPorts<'_>,
 ) -> Result<Option<Buffer>, StageError> {
-    let is_next = |&number: &usize| match open {
-        Some(file) => number == file.next_unit,
+    let is_next = |&number: &usize| match continued {
+        Some(next) => number == next,
         None => !units[number].continues,
     };
     loop {
@@ -275,14 +250,13 @@ impl RowSorter {
     }
 
     /// Encodes the rows in the entries' order.
-    fn encode<'a>(
+    fn encode(
         &self,
         buffer: &Buffer,
         unit: &RowUnit,
-        open: &mut Option<OpenFile<'a>>,
-        ports: &'a SharedPorts<'a>,
+        writer: &mut FileWriter<'_>,
     ) -> Result<(), StageError> {
-        let slot = buffer.slot();
+        let (slot, files) = (buffer.slot(), writer.files);
         let count = match &unit.quota {
             Some(quota) => quota.take(self.entries.len()),
             None => self.entries.len(),
@@ -291,65 +265,36 @@ impl RowSorter {
         for &entry in &self.entries[count..] {
             beyond.count_row(row_at(slot, entry));
         }
-        self.sort.totals.add(unit.first_file, &beyond);
-        self.sort.left_out.add(unit.first_file, &beyond);
-        let mut last = None;
-        let Some(folders) = &self.sort.folders else {
-            let next_unit = buffer.number + 1;
-            let following = self.sort.units.get(next_unit);
-            let is_continued = following.is_some_and(|unit| unit.continues);
-            for (number, range) in (unit.first_file..).zip(divided(0..count, unit.files)) {
-                let mut file = match open.take() {
-                    Some(file) => file,
-                    None => self.begin(number, next_unit, ports)?,
-                };
-                self.encode_rows(buffer, range, &mut last, &mut file)?;
-                match is_continued {
-                    true => *open = Some(OpenFile { next_unit, ..file }),
-                    false => file.encoder.finish()?,
-                }
-            }
-            return Ok(());
-        };
-        let mut begin = 0;
+        files.count(buffer.number, None, &beyond, &beyond);
+        let (mut begin, mut last) = (0, None);
         while begin < count {
-            let first = row_at(slot, self.entries[begin]);
-            let beginning = folders.beginning(first)?;
-            let is_inside = |&entry: &u64| folders.contains(beginning, row_at(slot, entry));
+            let folder = files.folder(row_at(slot, self.entries[begin]))?;
+            let is_inside = |&entry: &u64| files.is_in(folder, row_at(slot, entry));
             let end = begin + self.entries[begin..count].partition_point(is_inside).max(1);
-            let files = ((end - begin) * unit.files).div_ceil(count);
-            for (place, range) in (unit.first_file..).zip(divided(begin..end, files)) {
-                let number = folders.begin_file(first, place)?;
-                let mut file = self.begin(number, 0, ports)?;
-                self.encode_rows(buffer, range, &mut last, &mut file)?;
-                file.encoder.finish()?;
+            let parts = ((end - begin) * unit.files).div_ceil(count);
+            for (place, range) in (unit.first_file..).zip(divided(begin..end, parts)) {
+                let unit = buffer.number;
+                let file = FilePlace {
+                    unit,
+                    place,
+                    folder,
+                };
+                writer.turn_to(file)?;
+                self.encode_rows(buffer, range, &mut last, file, writer)?;
             }
             begin = end;
         }
         Ok(())
     }
 
-    fn begin<'a>(
-        &self,
-        number: usize,
-        next_unit: usize,
-        ports: &'a SharedPorts<'a>,
-    ) -> Result<OpenFile<'a>, StageError> {
-        let blocks = FileBlocks::new(number, number % self.sort.lanes, ports);
-        Ok(OpenFile {
-            number,
-            encoder: self.sort.encoding.begin(blocks)?,
-            next_unit,
-        })
-    }
-
-    /// Encodes the rows of some entries; `last` is the order of the row before.
+    /// Encodes the rows of some entries into a file; `last` is the order of the row before.
     fn encode_rows<'b>(
         &self,
         buffer: &'b Buffer,
         entries: Range<usize>,
         last: &mut Option<&'b [u8]>,
-        file: &mut OpenFile<'_>,
+        file: FilePlace<'_>,
+        writer: &mut FileWriter<'_>,
     ) -> Result<(), StageError> {
         let (slot, shape) = (buffer.slot(), self.sort.shape);
         let (mut sorted, mut left_out) = (Total::default(), Total::default());
@@ -372,15 +317,15 @@ impl RowSorter {
             rows.push(row);
             bytes += row.len();
             if rows.len() == STRIDE_ROWS || bytes >= STRIDE_BYTES {
-                file.encoder.push(&rows)?;
+                writer.push(file, &rows)?;
                 rows.clear();
                 bytes = 0;
             }
         }
-        file.encoder.push(&rows)?;
+        writer.push(file, &rows)?;
         // Before the last block leaves: then the file may be finished at any time.
-        self.sort.totals.add(file.number, &sorted);
-        self.sort.left_out.add(file.number, &left_out);
+        let (unit, number) = (file.unit, writer.number());
+        writer.files.count(unit, number, &sorted, &left_out);
         Ok(())
     }
 }

@@ -40,18 +40,19 @@ FATAL: dict[Failure, type[DeterministicError]] = {
 
 @dataclass
 class PartitionFiles:
-    files: dict[str, Finished] = field(default_factory=dict)
+    files: dict[str, messages.FinishedFile] = field(default_factory=dict)
     """By path: a file that is listed twice is one file."""
     ids: list[FileId] = field(default_factory=list)
 
     def add(self, file: messages.FinishedFile) -> None:
-        self.files[file.path] = file.finished
+        self.files[file.path] = file
         if file.file_id is not None:
             self.ids.append(file.file_id)
 
     @property
     def in_order(self) -> list[Finished]:
-        return sorted(self.files.values(), key=lambda file: Path(file.path).name)
+        ordered = sorted(self.files.values(), key=lambda file: (file.place, Path(file.path).name))
+        return [file.finished for file in ordered]
 
 
 class JobRun:

@@ -51,6 +51,8 @@ class FinishedFile(Message, frozen=True):
     """How many files the partition has, if its files may not be listed all at once."""
     taken: Count | None = None
     """How many bytes of blocks these were made of."""
+    place: Count = 0
+    """Among these files by their rows, where their names do not tell it."""
     file_id: FileId | None = None
     """None if the file is gone, or is not as it was."""
 

@@ -16,6 +16,7 @@
 
 pub mod boundaries;
 mod key_sample;
+mod partition_log;
 pub mod pass_one;
 pub mod pass_two;
 pub mod quotes;

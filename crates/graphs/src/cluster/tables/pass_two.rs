@@ -1,20 +1,19 @@
 //! Pass two: sorts the partitions that a node owns, from the scratch of all rounds, into files.
 //!
-//! A partition becomes `part-00012.parquet`, or, if it is several files, `part-00012-00000.parquet`
-//! and so on: the order of names is the order of keys. A file gets its name when it is durable, an
-//! object when its upload is complete. It is then added to a log, with its rows, and with how many
-//! files and bytes of rows the partition has.
+//! A partition becomes `part-00012.parquet`, or, if it may be several files,
+//! `part-00012-00000.parquet` and so on, in each folder that it has rows of: the order of names is
+//! the order of keys. Once all files of a partition are durable they get their names; objects have
+//! theirs when their uploads are complete. They are then added to a log, in the order of keys, with
+//! their rows, and with how many files and bytes of rows the partition has.
 
-use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use tonnage_disk::Disk;
 use tonnage_object::RequestCounts;
-use tonnage_pipeline::{Failure, KeptPages, RunHandle};
+use tonnage_pipeline::{KeptPages, RunHandle};
 use tonnage_stages::extent::aligned;
 use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::OnFinished;
@@ -24,16 +23,17 @@ use tonnage_stages::work::{Quota, RowSource as _};
 
 use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
 use crate::cluster::pass_two::{Output, PartitionTask, Round};
+use crate::cluster::tables::partition_log::PartitionLog;
 use crate::error::JobError;
 use crate::objects::object_input::{access, default_requests};
 use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::tables::format_config::{self, FormatConfig};
 use crate::tables::memory::{StoreRequests, TablePlan, TableShape};
+use crate::tables::output_files::{OutputFiles, PathOf};
+use crate::tables::passes::sort_units::{PartitionFile, SortUnits};
 use crate::tables::passes::spilled_rows::SpilledRows;
-use crate::tables::passes::{
-    EqualKeys, FileTotals, FileWriting, PartitionFile, RowPartition, TablePasses,
-};
+use crate::tables::passes::{EqualKeys, FileWriting, RowPartition, TablePasses};
 
 /// What to sort.
 #[derive(Clone, Debug, Deserialize)]
@@ -142,7 +142,6 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         longest_partition: Some(spans.max().unwrap_or(0)),
     })?;
     let plan = plan.with_blocks(config.block_bytes);
-    let log = FinishedLog::open(&config.finished)?;
     let memory = memory(plan.memory_bytes)?;
     let (table, unique) = (table.as_ref(), config.unique);
     let mut passes = TablePasses::new(watch, &config.disk, table, unique, memory);
@@ -164,53 +163,49 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let partitions = spilled.into_iter().zip(&config.partitions);
     let partitions = partitions.map(partition).collect();
     let partitions = passes.divide(&plan, &again, partitions)?;
-    let (suffix, part_bytes) = (table.suffix(), plan.output_block_bytes);
-    let (mut paths, uploads) = (Arc::default(), OnceCell::new());
-    let done = passes.pass_two(
-        &plan,
-        partitions,
-        table.encoding(plan.group_bytes),
-        &FileWriting {
-            lanes,
-            file_bytes: config.file_bytes,
-            joined_bytes: 0, // A file is finished with its partition, which another node can repeat.
-            uploads: &|names| {
-                let Output::Objects { store, .. } = &config.output else {
-                    return None;
-                };
-                let (seal, access) = (Seal::EachWhenWhole, access.clone());
-                let made = Uploads::growing(store, Arc::clone(names), part_bytes, seal, access);
-                Some(Arc::clone(uploads.get_or_init(|| Arc::new(made))))
-            },
-            folders: None,
-        },
-        |(number, file)| {
-            let name = format!("{}{suffix}", name(file));
-            match &config.output {
-                Output::Directories(directories) => {
-                    directories[number % directories.len()].join(format!("{name}.{UNFINISHED}"))
-                }
-                Output::Objects { prefix, .. } => Path::new(prefix).join(name),
-            }
-        },
-        |totals| {
-            let Output::Objects { store, .. } = &config.output else {
-                paths = Arc::clone(&totals.paths);
-                return OnFinished::call(move |file| add(&log, &totals, file));
-            };
-            let (store, uploads) = (store.clone(), uploads.get().cloned());
-            OnFinished::call(move |file| {
-                let url = store.name(&totals.paths[file].to_string_lossy());
-                let bytes = uploads.as_ref().map_or(0, |all| all.put_bytes_of(file));
-                log.note(url.as_ref(), about(&totals, file, bytes))
-            })
-        },
-    );
-    for path in paths.iter() {
-        let _none = fs::remove_file(path); // Finished files have another name.
+    // Not joined: those that follow one another are on several nodes.
+    let units = SortUnits::new(partitions, config.file_bytes, 0);
+    let suffix = table.suffix();
+    let names = units.files.iter().map(|file| name(file) + &suffix);
+    let names = names.collect();
+    let path_of = path_of(&config.output);
+    let files = OutputFiles::new(&units, names, table.folders(), path_of);
+    let paths = Arc::clone(files.paths());
+    let uploads = match &config.output {
+        Output::Directories(_) => None,
+        Output::Objects { store, .. } => {
+            let (names, part_bytes) = (Arc::clone(&paths), plan.output_block_bytes);
+            let seal = Seal::EachWhenWhole;
+            let uploads = Uploads::growing(store, names, part_bytes, seal, access);
+            Some(Arc::new(uploads))
+        }
+    };
+    let log = PartitionLog {
+        log: FinishedLog::open(&config.finished)?,
+        output: config.output.clone(),
+        paths: Arc::clone(&paths),
+        uploads: uploads.clone(),
+    };
+    let files = Arc::new(files.reporting(Box::new(move |whole| log.add(whole))));
+    let durable = Arc::clone(&files);
+    let writing = FileWriting {
+        files: Arc::clone(&files) as Arc<_>,
+        paths: Arc::clone(&paths),
+        lanes,
+        uploads,
+        on_finished: OnFinished::call(move |number| durable.note_durable(number)),
+    };
+    let encoding = table.encoding(plan.group_bytes);
+    let done = passes.pass_two(&plan, units, encoding, writing);
+    if matches!(config.output, Output::Directories(_)) {
+        for number in 0..paths.count() {
+            let _none = fs::remove_file(paths.get(number)); // Whole partitions have other names.
+        }
     }
+    done?;
+    let (sorted, _) = files.total();
     Ok(Outcome {
-        sorted: done?.rows,
+        sorted,
         repartitioned_bytes: passes.repartitioned_bytes,
         sent: [],
         received: [],
@@ -221,29 +216,21 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
 }
 
 fn name(file: &PartitionFile) -> String {
-    match file.files {
-        1 => format!("part-{:05}", file.partition),
-        _ => format!("part-{:05}-{:05}", file.partition, file.place),
+    match file.place {
+        None => format!("part-{:05}", file.partition),
+        Some(place) => format!("part-{:05}-{place:05}", file.partition),
     }
 }
 
-/// Gives a finished file its name, and logs it.
-fn add(log: &FinishedLog, totals: &FileTotals, number: usize) -> Result<(), Failure> {
-    let path = &totals.paths[number];
-    let found = fs::metadata(path);
-    let found = found.map_err(|why| Failure::at(path, 0, format!("cannot stat: {why}")))?;
-    log.add(path, about(totals, number, found.len()))
-}
-
-/// What the log has of a file of so many bytes.
-fn about(totals: &FileTotals, number: usize, bytes: u64) -> Value {
-    let file = &totals.files[number];
-    let (rows, left_out) = (totals.rows.of(number), totals.left_out.of(number));
-    json!({
-        "bytes": bytes,
-        "records": rows.records - left_out.records,
-        "checksum": format!("{:x}", rows.checksum),
-        "files": file.files,
-        "taken": file.partition_bytes,
-    })
+/// Where a file is written: an object in its place, a file outside of the folders until it is whole.
+fn path_of(output: &Output) -> Box<PathOf> {
+    match output.clone() {
+        Output::Directories(directories) => Box::new(move |number, name| {
+            let in_folder = name.rsplit('/').next().unwrap_or(name);
+            let partition = in_folder.split('.').next().unwrap_or(in_folder);
+            directories[number % directories.len()]
+                .join(format!("{partition}-{number:05}.{UNFINISHED}"))
+        }),
+        Output::Objects { prefix, .. } => Box::new(move |_, name| Path::new(&prefix).join(name)),
+    }
 }

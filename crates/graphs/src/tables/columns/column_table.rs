@@ -12,7 +12,7 @@ use crate::error::{JobError, setting_error};
 use crate::tables::columns::column_rows::ColumnRows;
 use crate::tables::columns::output::{ColumnFiles, ColumnOutput};
 use crate::tables::columns::output_columns::OutputColumns;
-use crate::tables::folders::output_folders::FolderColumns;
+use crate::tables::folders::folder_columns::FolderColumns;
 use crate::tables::input::table::{Table, TableSplit};
 use crate::tables::table_format::{SplitRows, TableFormat, scaled};
 

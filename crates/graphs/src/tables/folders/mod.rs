@@ -5,5 +5,5 @@
 //! another, and a file ends where its folder does. A file has the number that it has without
 //! folders, so numbers ascend with the keys in each folder; only the folder depends on the rows.
 
+pub mod folder_columns;
 pub mod folder_text;
-pub mod output_folders;

@@ -12,10 +12,9 @@
 mod divide;
 pub mod joined_files;
 mod row_partition;
+pub mod sort_units;
 pub mod spilled_rows;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tonnage_disk::Disk;
@@ -31,17 +30,16 @@ use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::{RowSample, SampleRows, Target, WriteBlocks};
 use tonnage_stages::source::ReadExtents;
 use tonnage_stages::totals::{Total, Totals};
-use tonnage_stages::work::{PartitionRows, RowEncoding, RowFolders, RowUnit, SortRows};
+use tonnage_stages::work::{PartitionRows, RowEncoding, RowFiles, SortRows};
 
 use crate::cluster::exchange::Exchange;
 use crate::error::JobError;
 use crate::phases::{Phase, Watch, workers};
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::tables::folders::output_folders::OutputFolders;
 use crate::tables::memory::{self, TablePlan};
 use crate::tables::table_format::{SplitRows, TableFormat};
-use joined_files::JoinedFiles;
 pub use row_partition::{EqualKeys, RowPartition};
+use sort_units::SortUnits;
 
 /// Splits that are sampled for their keys, at least.
 pub const SAMPLED_SPLITS: usize = 64;
@@ -90,53 +88,18 @@ pub struct PassOne {
     pub write: WriteBlocks,
 }
 
-/// A file of the output before it is written.
-#[derive(Clone, Debug)]
-pub struct PartitionFile {
-    /// Number of its partition, the first one if they are joined.
-    pub partition: usize,
-    /// Which of the partition's files it is.
-    pub place: usize,
-    /// How many files the partition becomes.
-    pub files: usize,
-    /// Bytes of rows that the partition has.
-    pub partition_bytes: u64,
-}
-
-/// The files of the output as they are written, by their numbers.
-pub struct FileTotals {
-    /// The files.
-    pub files: Vec<PartitionFile>,
-    /// Where they are.
-    pub paths: Arc<Vec<PathBuf>>,
-    /// The rows that were sorted into each, once it is finished.
-    pub rows: Arc<Totals>,
-    /// Those of them that were left out.
-    pub left_out: Arc<Totals>,
-}
-
 /// How the files of the output are written.
-pub struct FileWriting<'a> {
+pub struct FileWriting {
+    /// The files.
+    pub files: Arc<dyn RowFiles>,
+    /// Where they are.
+    pub paths: Arc<FilePaths>,
     /// Devices, or requests to a store.
     pub lanes: usize,
-    /// About how many bytes of rows a file has at most.
-    pub file_bytes: u64,
-    /// Partitions are joined up to so many bytes of rows; 0 if they are not joined.
-    pub joined_bytes: u64,
-    /// Uploads of the files with these names, if they become objects.
-    pub uploads: &'a dyn Fn(&Arc<FilePaths>) -> Option<Arc<Uploads>>,
-    /// The folders that files are in, if they are.
-    pub folders: Option<Arc<OutputFolders>>,
-}
-
-/// What pass two has done.
-pub struct Sorted {
-    /// How many files it has written.
-    pub files: usize,
-    /// The rows that were sorted.
-    pub rows: Total,
-    /// Those of them that were left out.
-    pub left_out: Total,
+    /// Uploads of the files, if they become objects.
+    pub uploads: Option<Arc<Uploads>>,
+    /// Called when a file is durable.
+    pub on_finished: OnFinished,
 }
 
 impl PassOne {
@@ -325,100 +288,43 @@ impl<'a> TablePasses<'a> {
         Ok((partitions.collect(), read))
     }
 
-    /// Sorts each partition into files. `path` tells where each is, `finished` what is to be done
-    /// when one is durable.
+    /// Sorts each unit into files.
     ///
     /// # Errors
     /// What fails, or the cancellation.
     pub fn pass_two(
         &mut self,
         plan: &TablePlan,
-        partitions: Vec<RowPartition>,
+        units: SortUnits,
         encoding: Arc<dyn RowEncoding>,
-        writing: &FileWriting<'_>,
-        path: impl FnMut((usize, &PartitionFile)) -> PathBuf,
-        finished: impl FnOnce(FileTotals) -> OnFinished,
-    ) -> Result<Sorted, JobError> {
-        let (mut units, mut files): (Vec<RowUnit>, Vec<PartitionFile>) = Default::default();
-        let mut of_partition: HashMap<usize, (usize, u64)> = HashMap::new();
-        let (totals, left_out) = (Arc::new(Totals::default()), Arc::new(Totals::default()));
-        let mut joined = JoinedFiles::default();
-        for each in partitions {
-            let (partition, quota) = (each.spilled, each.quota);
-            let bytes: u64 = partition.blocks.iter().map(|block| block.len as u64).sum();
-            if bytes == 0 {
-                continue;
-            }
-            let most_files = quota.as_ref().map_or(u64::MAX, |quota| quota.rows());
-            let unit_files = bytes.div_ceil(writing.file_bytes.max(1));
-            let unit_files = unit_files.min(most_files).max(1) as usize;
-            let continues = joined.continues(bytes, unit_files, writing.joined_bytes);
-            let new_files = if continues { 0 } else { unit_files };
-            let (before, partition_bytes) = of_partition.entry(partition.number).or_default();
-            *partition_bytes += bytes + each.others.bytes;
-            files.extend((0..new_files).map(|place| PartitionFile {
-                partition: partition.number,
-                place: *before + place,
-                files: 0,
-                partition_bytes: 0,
-            }));
-            *before += new_files;
-            let first_file = files.len() - unit_files;
-            totals.add(first_file, &each.others);
-            left_out.add(first_file, &each.others);
-            units.push(RowUnit {
-                extent: Arc::new(partition.into_extent(units.len())),
-                first_file,
-                files: unit_files,
-                continues,
-                quota,
-            });
-        }
-        for file in &mut files {
-            (file.files, file.partition_bytes) = of_partition[&file.partition];
-        }
-        let paths: Arc<Vec<PathBuf>> = Arc::new(files.iter().enumerate().map(path).collect());
-        let outputs = match &writing.folders {
-            Some(folders) => Arc::clone(folders.paths()),
-            None => Arc::new(FilePaths::new(paths.to_vec())),
-        };
-        let extents: Vec<Arc<Extent>> = units.iter().map(|unit| Arc::clone(&unit.extent)).collect();
-        let mut read = self.read(&extents, plan.slots, PARTITIONS);
+        writing: FileWriting,
+    ) -> Result<(), JobError> {
+        let mut read = self.read(&units.extents(), plan.slots, PARTITIONS);
+        let units = Arc::new(units.units);
         if units.iter().any(|unit| unit.continues) {
             read.lanes = Arc::new(joined_files::lanes(&units, plan.workers));
         }
         let sort = SortRows {
-            units: Arc::new(units),
+            units,
             shape: self.table.shape(),
             is_unique: self.unique,
             encoding,
-            folders: writing
-                .folders
-                .clone()
-                .map(|folders| folders as Arc<dyn RowFolders>),
+            files: writing.files,
             most_rows: plan.most_rows,
             workers: plan.workers,
             lanes: writing.lanes,
             buffers: plan.output_blocks,
             buffer_bytes: plan.output_block_bytes,
-            totals: Arc::clone(&totals),
-            left_out: Arc::clone(&left_out),
         };
-        let uploads = (writing.uploads)(&outputs);
         let write = WriteBlocks {
             disk: self.disk.clone(),
-            on_finished: finished(FileTotals {
-                files: files.clone(),
-                paths: Arc::clone(&paths),
-                rows: Arc::clone(&totals),
-                left_out: Arc::clone(&left_out),
-            }),
-            inbox_bytes: match uploads {
+            on_finished: writing.on_finished,
+            inbox_bytes: match writing.uploads {
                 None => self.disk.depth * plan.output_block_bytes,
                 Some(_) => plan.output_block_bytes,
             },
-            target: match uploads {
-                None => Target::Growing(Arc::clone(&outputs)),
+            target: match writing.uploads {
+                None => Target::Growing(writing.paths),
                 Some(uploads) => Target::Objects(uploads),
             },
             lanes: writing.lanes,
@@ -431,12 +337,7 @@ impl<'a> TablePasses<'a> {
             Node::new("sort_rows", sort),
             Node::new("write", write),
         ];
-        self.phase("pass_two", &Graph::chain(nodes), &[&modes[0], &modes[1]])?;
-        Ok(Sorted {
-            files: outputs.count(),
-            rows: totals.total(),
-            left_out: left_out.total(),
-        })
+        self.phase("pass_two", &Graph::chain(nodes), &[&modes[0], &modes[1]])
     }
 
     fn phase(
