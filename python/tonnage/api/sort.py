@@ -21,7 +21,8 @@ from tonnage.base.clock import utc_now
 from tonnage.measure.trial import environment
 from tonnage.run.sort.dialect import Dialect
 from tonnage.run.sort.order import join_order
-from tonnage.run.sort.tables import AUTO, COLUMN_FORMATS, FILE_BYTES, TableOrder, sort_table
+from tonnage.run.sort.table_input import AUTO
+from tonnage.run.sort.tables import COLUMN_FORMATS, FILE_BYTES, TableOrder, sort_table
 from tonnage.run.storage.earlier_output import manifest_parts
 from tonnage.run.storage.object_store import ObjectStoreOptions
 

@@ -148,6 +148,43 @@ def test_text_has_no_place_for_the_columns_of_folders(disk: Path) -> None:
     )
 
 
+def test_two_folders_have_one_value_of_a_column(disk: Path) -> None:
+    write(disk / "in" / "k=1" / "k=1" / "a.parquet", {"v": [0]})
+    assert result(disk, disk / "in").to_pydict() == {"v": [0], "k": [1]}
+    write(disk / "in" / "k=1" / "day=3" / "k=2" / "b.parquet", {"v": [0]})
+    said = refusal(disk, disk / "in")
+    assert f"{disk}/in/k=1/day=3/k=2/b.parquet: its folders say that its column 'k' is both" in said
+    assert result(disk, disk / "in" / "k=1" / "day=3").to_pydict() == {"v": [0], "k": [2]}
+
+
+def write_beside(directory: Path) -> None:
+    """What other programs leave next to data."""
+    for name in ("_SUCCESS", "_metadata", ".DS_Store", ".a.parquet.crc", "_delta_log/0.json"):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text("no table")
+    (directory / "README.md").touch()
+
+
+def test_files_of_one_format_are_read(disk: Path) -> None:
+    write(disk / "in" / "b.parquet", {"k": [1]})
+    write_beside(disk / "in")
+    assert result(disk, disk / "in")["k"].to_pylist() == [1]
+    (disk / "in" / "README.md").write_text("Read me.")
+    told = f"input {disk}/in/README.md has a name that tells no format, but {disk}/in/b.parquet is"
+    assert told in refusal(disk, disk / "in")
+    (disk / "in" / "a.csv.gz").write_text("k\n1\n")
+    told = f"input {disk}/in/b.parquet is parquet by its name, but {disk}/in/a.csv.gz is csv;"
+    assert told in refusal(disk, disk / "in")
+    assert result(disk, f"{disk}/in/*.parquet")["k"].to_pylist() == [1]
+    (disk / "in" / "b.parquet").unlink()
+    (disk / "in" / "README.md").write_text("k\n2\n")
+    run([disk / "in"], [disk / "out"], TableOrder(by="k", format="csv"))
+    assert (disk / "out" / "part-00000.csv").read_text() == "k\n1\n2\n"
+    shutil.rmtree(disk / "out")
+    (disk / "in" / "a.csv.gz").unlink()
+    assert "README.md cannot be inferred from its name" in refusal(disk, disk / "in")
+
+
 PROMOTIONS: dict[str, tuple[pa.Array, pa.Array, pa.DataType]] = {
     "integers": (pa.array([1], pa.int8()), pa.array([2**40], pa.int64()), pa.int64()),
     "unsigned": (pa.array([3], pa.uint32()), pa.array([-1], pa.int8()), pa.int64()),

@@ -7,7 +7,8 @@ other exception it cancels the job and waits until it has cleaned up.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -104,7 +105,22 @@ def _as_json(config: dict[str, Any]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as why:
-        # A byte of a file name that Python kept as a lone surrogate.
-        path = ascii(text[max(why.start - 40, 0) : why.end])
-        raise UsageError(f"a path is not UTF-8 (at the end of {path}); rename it") from why
+        path = repr(os.fsencode(next(filter(_has_surrogates, _texts(config)), "")))[1:]
+        raise UsageError(f"the path {path} is not UTF-8; rename it") from why
     return text
+
+
+def _texts(config: Any) -> Iterator[str]:
+    """All values of a configuration that are text."""
+    if isinstance(config, str):
+        yield config
+    elif isinstance(config, Mapping):
+        yield from _texts([*config.values()])
+    elif isinstance(config, Sequence):
+        for each in config:
+            yield from _texts(each)
+
+
+def _has_surrogates(text: str) -> bool:
+    """Whether Python kept bytes of a file name in it, which are no UTF-8."""
+    return any("\ud800" <= character <= "\udfff" for character in text)

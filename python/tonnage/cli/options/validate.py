@@ -1,5 +1,6 @@
 """Arguments that are refused: each with one line that states what is wrong and how to fix it."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
     holders: dict[Path, Path] = {}
     for path in inputs:
         for file in files_in(path):
-            resolved = file.resolve()
+            resolved = _real_path(file)
             if resolved in holders:
                 holder = holders[resolved]
                 both = f" (by {holder} and by {path})" if holder != path else ""
@@ -124,18 +125,18 @@ def refuse_non_empty(flag: str, directories: list[Path]) -> None:
 def refuse_repeated(flag: str, directories: Iterable[Path]) -> None:
     known: set[Path] = set()
     for directory in directories:
-        if directory.resolve() in known:
+        if _real_path(directory) in known:
             raise core.UsageError(
                 f"{flag} {directory} is passed twice; pass each directory only once"
             )
-        known.add(directory.resolve())
+        known.add(_real_path(directory))
 
 
 def refuse_inside(flag: str, directories: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Refuses directories in which a later read of ``inputs`` would find files."""
-    holders = [path.resolve() for path in inputs]
+    holders = [_real_path(path) for path in inputs]
     for directory in directories:
-        inside = directory.resolve()
+        inside = _real_path(directory)
         for holder in holders:
             if holder not in inside.parents:
                 continue
@@ -144,6 +145,11 @@ def refuse_inside(flag: str, directories: Iterable[Path], inputs: Iterable[Path]
                     f"{flag} {directory} is inside {holder}, so it would be read as input; use a "
                     "directory outside it"
                 )
+
+
+def _real_path(path: Path) -> Path:
+    """A path without links; of links that lead in a circle, which the job refuses, as it is."""
+    return Path(os.path.realpath(path))
 
 
 def refuse_suffix(path: Path, suffix: str) -> None:

@@ -9,6 +9,18 @@ from tonnage.base import core
 from tonnage.run.storage.input_places import PlacedFile, find_input
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, split_url
 from tonnage.run.storage.sources import InputFile, Sources
+from tonnage.run.storage.suffixes import without_suffix
+
+AUTO = "auto"
+FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "lines": (".txt", ".log"),
+}
+"""Formats, and how names of their files end."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +32,8 @@ class TableInput:
     store: ObjectStoreOptions
 
     @property
-    def first(self) -> InputFile:
-        return self.files[0].file
+    def names(self) -> list[str]:
+        return [each.file.name for each in self.files]
 
     @property
     def bytes(self) -> int:
@@ -83,3 +95,36 @@ def find_tables(given: Sequence[Path | str], store: ObjectStoreOptions) -> Table
     """
     sources = Sources(store, core.workers())
     return TableInput(find_input([str(each) for each in given], sources), sources, store)
+
+
+def input_format(names: Sequence[str], given: str) -> str:
+    """The format of all files of these names: one of `FORMATS`.
+
+    Raises:
+        UsageError: The name of one does not tell it, or those of two tell different ones.
+    """
+    if given != AUTO:
+        if given not in FORMATS:
+            known = ", ".join((AUTO, *FORMATS))
+            raise core.UsageError(f"{given} is not one of {known}", setting="input_format")
+        return given
+    first_of = {_by_suffix(name): name for name in reversed(names)}
+    first, *others = sorted(first_of, key=lambda each: (each is None, names.index(first_of[each])))
+    if first is None:
+        raise core.UsageError(
+            f"the format of {first_of[first]} cannot be inferred from its name; specify one of "
+            f"{', '.join(FORMATS)}",
+            setting="input_format",
+        )
+    for other in others:
+        what = "has a name that tells no format" if other is None else f"is {other} by its name"
+        raise core.UsageError(
+            f"input {first_of[other]} {what}, but {first_of[first]} is {first}; specify the files "
+            "of one format, for example by a glob, or the format of all"
+        )
+    return first
+
+
+def _by_suffix(name: str) -> str | None:
+    suffix = without_suffix(Path(name)).suffix.lower()
+    return next((each for each, suffixes in FORMATS.items() if suffix in suffixes), None)

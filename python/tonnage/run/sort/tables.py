@@ -12,21 +12,9 @@ from tonnage.run.sort.compression import parse_compression
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
 from tonnage.run.sort.order import ColumnOrder, folders_first, is_of, parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
-from tonnage.run.sort.table_input import TableInput, find_tables
+from tonnage.run.sort.table_input import AUTO, TableInput, find_tables, input_format
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
-from tonnage.run.storage.sources import InputFile
-from tonnage.run.storage.suffixes import without_suffix
 
-AUTO = "auto"
-FORMATS = {
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
-    "csv": (".csv",),
-    "tsv": (".tsv",),
-    "json": (".json", ".jsonl", ".ndjson"),
-    "lines": (".txt", ".log"),
-}
-"""Formats, and how names of their files end."""
 FILE_BYTES = 1 << 30
 """Bytes of rows in a file of the output, by default."""
 COLUMN_FORMATS = ("parquet", "arrow")
@@ -44,8 +32,8 @@ class TableOrder:
     which of those with the last row's key, is open, unless stable. ``columns`` are kept, in this
     order; all by default. Those in ``schema``, as ``user:int64,ts:timestamp[ms]``, are read as
     these types, and null where a file lacks them. A file of the output has about ``file_bytes``
-    bytes of rows at most. ``format`` is one of `FORMATS`, or inferred from the name of the first
-    file; ``output_format`` one of `OUTPUT_FORMATS`, or that of the input. ``dialect`` is how text
+    bytes of rows at most. ``format`` is one of `FORMATS`, or inferred from the names of the
+    files; ``output_format`` one of `OUTPUT_FORMATS`, or that of the input. ``dialect`` is how text
     is written. ``compression`` is one of the output format's `CODECS`, such as ``zstd`` or
     ``zstd:9``; by default snappy for Parquet, and none for others. Files are in folders by the
     columns of ``partition_by``, as ``country=DE/day=2026-01-01``, and leave these columns out; rows
@@ -143,7 +131,7 @@ def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     Raises:
         UsageError: The input is of no such format, or cannot be sorted like this.
     """
-    name = _by_suffix(inputs.first) if order.format == AUTO else order.format
+    name = input_format(inputs.names, order.format)
     output = order.output_format or name
     [(kind, config)] = _uncompressed(inputs, order, name, output).items()
     _refuse_dropped_keys(parse_order(order.by), order.columns)
@@ -161,10 +149,6 @@ def _uncompressed(
 ) -> dict[str, dict[str, Any]]:
     by = parse_order(order.by)
     columns = folders_first(by, order.partition_by or [])
-    if name not in FORMATS:
-        raise core.UsageError(
-            f"{name} is not one of {AUTO}, {', '.join(FORMATS)}", setting="input_format"
-        )
     if order.output_format not in (None, *OUTPUT_FORMATS):
         raise core.UsageError(
             f"{order.output_format} is not one of {', '.join(OUTPUT_FORMATS)}",
@@ -215,15 +199,3 @@ def _refuse_dialect(name: str, output: str, dialect: Dialect) -> None:
                 raise core.UsageError(f"{name} has none; leave it out", setting=setting)
     if dialect.encoding is not None and name not in (*DELIMITERS, "json"):
         raise core.UsageError(f"{name} has its own; leave it out", setting="encoding")
-
-
-def _by_suffix(file: InputFile) -> str:
-    suffix = without_suffix(Path(file.name)).suffix.lower()
-    for name, suffixes in FORMATS.items():
-        if suffix in suffixes:
-            return name
-    raise core.UsageError(
-        f"the format of {file.name} cannot be inferred from its name; specify one of "
-        f"{', '.join(FORMATS)}",
-        setting="input_format",
-    )

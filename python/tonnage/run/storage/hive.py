@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from tonnage.base import core
 from tonnage.run.storage.object_store import HIDDEN, is_url
 
 FOLDER = re.compile(r"([^=/._][^=/]*)=([^/]*)")
@@ -36,7 +37,11 @@ def _leads_above(path: Path) -> bool:
 
 
 def folder_values(place: str, name: str) -> dict[str, str | None]:
-    """The columns by the folders from an input to one of its files, with their values as texts."""
+    """The columns by the folders from an input to one of its files, with their values as texts.
+
+    Raises:
+        UsageError: Two folders have different values of a column.
+    """
     if is_url(place):
         place = place.rstrip("/")
     else:
@@ -45,7 +50,16 @@ def folder_values(place: str, name: str) -> dict[str, str | None]:
         return {}
     folders = name[len(place) + 1 :].split("/")[:-1]
     pairs = [found.groups() for each in folders if (found := FOLDER.fullmatch(each))]
-    return {unquote(column): None if value == NULL else unquote(value) for column, value in pairs}
+    values: dict[str, str | None] = {}
+    for column, text in pairs:
+        value = None if text == NULL else unquote(text)
+        other = values.setdefault(unquote(column), value)
+        if other != value:
+            raise core.UsageError(
+                f"input {name}: its folders say that its column {unquote(column)!r} is both "
+                f"{other or NULL} and {text}; rename one of them, or specify the inner one as input"
+            )
+    return values
 
 
 def hive_columns(place: str, name: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import pytest
 
 from support.cluster.sorters import SortMachines, Trouble, directories
 from support.stores.s3 import BUCKET, Bucket
+from tonnage.base import core
 from tonnage.run.sort.cluster.tables import TableSortJob, table_sort_job
 from tonnage.run.sort.tables import TableOrder
 from tonnage.run.storage.object_store import ObjectStoreOptions
@@ -229,3 +230,24 @@ def test_of_no_rows_there_is_no_file(disk: Path, text: bytes, limit: int | None)
     assert (record.records, record.written_records, parts(disk)) == (0, 0, [])
     manifest = json.loads((disk / "a" / "out" / "_tonnage.json").read_text())
     assert (manifest["records"], manifest["parts"]) == (0, [])
+
+
+REFUSED_INPUTS = {
+    "two formats": ({"a.csv": b"k\n1\n", "b.parquet": b"no table"}, "b.parquet is parquet by its"),
+    "an unknown one": ({"a.csv": b"k\n1\n", "README.md": b"k\n1\n"}, "README.md has a name that"),
+    "two folders": ({"k=1/k=2/a.json": b'{"v": 1}\n'}, "its column 'k' is both 1 and 2"),
+    "fields": ({"a.csv": b"k,v\n1,2\n" + b"3,4\n" * 10_000 + b"5,6,7\n"}, "more than 2 fields"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED_INPUTS)
+def test_input_that_one_machine_refuses_is_refused_by_clusters(disk: Path, kind: str) -> None:
+    files, why = REFUSED_INPUTS[kind]
+    for name, content in files.items():
+        (disk / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (disk / "in" / name).write_bytes(content)
+    want = job(disk, [f"{disk}/in"], TableOrder(by="k", stable=True))
+    with pytest.raises(core.UsageError) as found:
+        run_two_pass(SortMachines(*NODES), disk / "job", want)
+    assert why in str(found.value) and "\n" not in str(found.value)
+    assert not parts(disk)

@@ -193,3 +193,20 @@ def test_names_that_cannot_be_requested_are_named_and_others_are_read(
     assert rows_of(in_directory(disk / "out")).equals(rows.sort_by(order))
     assert said.stderr.count("\n") == 1
     assert r"'s3://tests/in/x\ny/a.parquet' is left out: a name with" in said.stderr
+
+
+def test_objects_of_one_format_are_read(s3: Bucket, tonnage: Tonnage, disk: Path) -> None:
+    for name in ("_SUCCESS", "_metadata", ".b.parquet.crc", "x/.DS_Store", "_delta_log/0.json"):
+        s3.put(f"in/{name}", b"no table")
+    s3.put("in/README.md", b"")
+    s3.put("in/x/b.parquet", encoded(table(1), ".parquet"))
+    places = ["--by=k", "--output", str(disk / "out")]
+    tonnage.run(*command(s3, disk, "in/", *places), check=True)
+    assert rows_of(in_directory(disk / "out")).num_rows == ROWS
+    s3.put("in/a.csv", b"k\n1\n")
+    said = tonnage.run(*command(s3, disk, "in/", "--by=k", "--output", str(disk / "o")))
+    told = (
+        "/in/x/b.parquet is parquet by its name, but s3://tests/in/a.csv is csv; specify the files"
+    )
+    assert said.returncode == 2 and told in said.stderr and said.stderr.count("\n") == 1
+    assert not (disk / "o").exists()

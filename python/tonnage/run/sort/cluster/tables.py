@@ -29,6 +29,7 @@ from tonnage.run.sort.cluster.split_places import (
     split_places,
 )
 from tonnage.run.sort.cluster.table_worker import TableWorkerConfig
+from tonnage.run.sort.table_input import input_format
 from tonnage.run.sort.tables import TableOrder
 from tonnage.run.storage.input_places import input_root, is_glob
 from tonnage.run.storage.object_store import is_url, usual_requests
@@ -137,6 +138,7 @@ class TableSortJob(TwoPassJob):
     ) -> tuple[dict[str, Any], int]:
         """The format with the columns that all files have, and bytes of what is read at once."""
         first, *others = first_splits(splits, self._file_numbers(splits))
+        input_format([splits[each].path for each in (first, *others)], self.order.format)
         alike = [splits[each] for each in others if splits[each].holders == splits[first].holders]
         others_to_read = [SplitToRead.of(split) for split in alike]
         looked_at = sample(1, messages.LOOK_AT_FORMAT, [first], others=others_to_read)
