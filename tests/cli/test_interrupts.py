@@ -4,6 +4,7 @@ What is interrupted is stalled by injected faults, so that it is known where it 
 """
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -267,6 +268,25 @@ def test_compressed_tables_need_less_room_than_their_rows(tonnage: Tonnage, disk
             name.unlink()
         refused = tonnage.run(*arguments, "--output-format=arrow")
     assert refused.returncode == 2 and "bytes free" in refused.stderr
+
+
+@pytest.mark.parametrize("full", ["out", "scratch"])
+def test_compressed_text_that_finds_no_room_keeps_nothing(
+    tonnage: Tonnage, disk: Path, full: str
+) -> None:
+    """How long it is shows only while it is written."""
+    lines = b"".join(b"%09d %s\n" % (number, b"x" * 100) for number in range(300_000))
+    (disk / "a.log.gz").write_bytes(gzip.compress(lines, 1))
+    arguments = ["run", "sort", disk / "a.log.gz", "--by=-line", "--memory=24MiB"]
+    arguments += ["--output", disk / "out", "--scratch", disk / "scratch"]
+    with small_device(disk / full, 16 << 20) as real:
+        if not real:
+            pytest.skip("a small file system takes root")
+        said = tonnage.run(*arguments)
+        told = r"tonnage: \S.*/\S+: No space left on device .*; free some space there, .*"
+        assert said.returncode == 1 and re.fullmatch(told, said.stderr.splitlines()[-1])
+        for directory in ("out", "scratch"):
+            assert not list((disk / directory).glob("*"))
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)

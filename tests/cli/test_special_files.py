@@ -42,6 +42,39 @@ def test_what_is_no_regular_file_is_refused_at_once(
     assert "file.json" in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["loop", "dangling", "pipe", "not UTF-8"])
+@pytest.mark.parametrize("place", ["input", "output", "scratch"])
+def test_a_sort_refuses_such_places_in_a_line(
+    tonnage: Tonnage, tmp_path: Path, place: str, kind: str
+) -> None:
+    (tmp_path / "in.csv").write_text("k\n2\n1\n")
+    paths = {name: tmp_path / name for name in ("output", "scratch")}
+    paths["input"] = tmp_path / "in.csv"
+    odd = tmp_path / ("odd\udcff" if kind == "not UTF-8" else "odd.csv")
+    if kind == "pipe":
+        os.mkfifo(odd)
+    elif kind == "not UTF-8":
+        paths["input"].rename(odd) if place == "input" else None
+    else:
+        odd.symlink_to(odd if kind == "loop" else tmp_path / "gone")
+    paths[place] = odd
+    where = ("--output", paths["output"], "--scratch", paths["scratch"], "--input-format", "csv")
+    done = tonnage.run("run", "sort", paths["input"], "--by", "k", *where)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "odd" in done.stderr
+    assert not list(tmp_path.glob("output/*")) and not (tmp_path / "gone").exists()
+
+
+def test_names_with_any_characters_are_files(tonnage: Tonnage, tmp_path: Path) -> None:
+    names = ["a b.csv", "%20#?&.csv", "new\nline.csv", "ä'\"$.csv", "x" * 251 + ".csv"]
+    (tmp_path / "in [x]").mkdir()
+    for number, name in enumerate(names):
+        (tmp_path / "in [x]" / name).write_text(f"k\n{number}\n")
+    where = ("--output", tmp_path / "out #%?", "--scratch", tmp_path / "s\nc")
+    tonnage.run("run", "sort", tmp_path / "in [x]", "--by", "-k", *where, check=True)
+    assert (tmp_path / "out #%?" / "part-00000.csv").read_text() == "k\n4\n3\n2\n1\n0\n"
+
+
 def test_a_manifest_that_is_a_pipe_is_refused_at_once(tonnage: Tonnage, disk: Path) -> None:
     (disk / "in").mkdir()
     tonnage.run("gensort", "100", disk / "in" / "part-00000", check=True)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import signal
 import struct
 import subprocess
@@ -309,9 +308,6 @@ def root_only() -> str:
 
 
 needs_loops = pytest.mark.skipif(bool(root_only()), reason=root_only())
-needs_btrfs = pytest.mark.skipif(
-    shutil.which("mkfs.btrfs") is None, reason="mkfs.btrfs is missing (btrfs-progs)"
-)
 needs_lvm = pytest.mark.skipif(bool(obstacle := layout_steps.lvm_obstacle()), reason=str(obstacle))
 
 
@@ -400,7 +396,7 @@ def pretended(settings: DiskSettings, **arguments: Any) -> Measurement:
     ("file_system", "names"),
     [
         ("xfs", ["single", "separate"]),
-        pytest.param("btrfs", ["single", "separate", "jbod", "raid0"], marks=needs_btrfs),
+        ("btrfs", ["single", "separate", "jbod", "raid0"]),
         pytest.param("ext4", ["single", "separate", "jbod", "raid0"], marks=needs_lvm),
     ],
 )
@@ -445,7 +441,6 @@ def test_layouts_are_measured_and_removed(
 
 @pytest.mark.slow
 @needs_loops
-@needs_btrfs
 def test_btrfs_bypasses_the_page_cache(disk: Path, images: list[Path]) -> None:
     [done] = measure(disk, images, layouts=("raid0",), file_system="btrfs", modes=("wo", "ro"))
     assert done.page_cache == "bypassed: all files were read and written directly"
@@ -460,7 +455,7 @@ def test_btrfs_bypasses_the_page_cache(disk: Path, images: list[Path]) -> None:
     [
         ("separate", "xfs", False),
         ("single", "ext4", True),
-        pytest.param("raid0", "btrfs", True, marks=needs_btrfs),
+        ("raid0", "btrfs", True),
         pytest.param("raid0", "xfs", True, marks=needs_lvm),
     ],
 )
@@ -511,7 +506,7 @@ def test_when_a_command_fails_everything_is_undone(
     ("layout", "file_system"),
     [
         ("single", "ext4"),
-        pytest.param("raid0", "btrfs", marks=needs_btrfs),
+        ("raid0", "btrfs"),
         pytest.param("raid0", "ext4", marks=needs_lvm),
     ],
 )

@@ -1,7 +1,6 @@
 """Directories on a real disk for tests, and a btrfs over several devices."""
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,10 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 IMAGE_BYTES = 256 << 20
-needs_btrfs = pytest.mark.skipif(
-    bool(os.geteuid()) or not all(map(shutil.which, ("mkfs.btrfs", "losetup"))),
-    reason="only root can make a btrfs, with btrfs-progs",
-)
+needs_btrfs = pytest.mark.skipif(bool(os.geteuid()), reason="only root can mount a btrfs")
 
 
 @contextmanager

@@ -31,9 +31,9 @@ class Server:
 
 @contextmanager
 def server(*flags: str) -> Iterator[Server]:
-    """Run a server with one bucket; skips the test if it is not built."""
+    """Run a server with one bucket; fails the test if it is not built."""
     if not PROGRAM.exists():
-        pytest.skip("the S3 server is not built: run tools/setup-tests, which needs Go")
+        pytest.fail("the S3 server is not built: run make setup-test (needs Go)", pytrace=False)
     with disk_dir("s3-") as directory:
         command: list[str | Path] = [PROGRAM, "-root", directory, "-bucket", BUCKET, *flags]
         with subprocess.Popen(

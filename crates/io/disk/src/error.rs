@@ -53,7 +53,7 @@ impl fmt::Display for Operation {
 ///
 /// Reads, for example, `read of /data/x at offset 4096: Input/output error (os error 5)`.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation}{}{}: {source}", Of(path), At(offset))]
+#[error("{operation}{}{}: {source}{}", Of(path), At(offset), Remedy(source))]
 pub struct DiskError {
     /// The operation.
     pub operation: Operation,
@@ -129,6 +129,20 @@ impl fmt::Display for Of<'_> {
         self.0
             .as_ref()
             .map_or(Ok(()), |path| write!(out, " of {}", path.display()))
+    }
+}
+
+/// Writes what helps, if that is known.
+struct Remedy<'a>(&'a io::Error);
+
+impl fmt::Display for Remedy<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                out.write_str("; free some space there, or use another directory")
+            }
+            _ => Ok(()),
+        }
     }
 }
 

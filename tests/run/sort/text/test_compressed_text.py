@@ -6,6 +6,7 @@ import lzma
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from support.stores.disk import disk_dir
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
+from tonnage.run.sort.dialect import Dialect
 from tonnage.run.sort.tables import TableOrder, sort_table
 
 MIB = 1 << 20
@@ -37,12 +39,14 @@ def in_members(text: bytes, member_bytes: int, compress: Callable[[bytes], bytes
     return b"".join(compress(text[at : at + member_bytes]) for at in members)
 
 
-def sort_text(disk: Path, inputs: list[Path], by: str, memory: int = 64 * MIB) -> RunRecord:
+def sort_text(
+    disk: Path, inputs: list[Path], by: str, memory: int = 64 * MIB, **order: Any
+) -> RunRecord:
     return sort_table(
         inputs,
         [disk / "out"],
         [disk / "scratch"],
-        order=TableOrder(by=by, stable=True),
+        order=TableOrder(by=by, stable=True, **order),
         memory_bytes=memory,
         environment=environment.capture([disk]),
         began_at="now",
@@ -182,7 +186,8 @@ def test_other_codecs_are_refused(tmp_path: Path) -> None:
     [
         (b"k,v\r1,2\r3,4\r", r"in\.csv: its lines end with a carriage return alone"),
         (b"", r"in\.csv: it is empty, as all files are"),
-        ("k,v\n1,2\n".encode("utf-16"), r"in\.csv: its first line names no columns"),
+        (b"\n1,2\n", r"in\.csv: its first line names no columns"),
+        ("k,v\n1,2\n".encode("utf-16"), r"in\.csv: its first line has NUL bytes, as of UTF-16"),
     ],
 )
 def test_csv_whose_lines_are_none_is_refused(text: bytes, message: str) -> None:
@@ -190,6 +195,30 @@ def test_csv_whose_lines_are_none_is_refused(text: bytes, message: str) -> None:
         (disk / "in.csv").write_bytes(text)
         with pytest.raises(core.UsageError, match=message):
             sort_text(disk, [disk / "in.csv"], "k")
+
+
+@pytest.mark.parametrize("codec", [None, *CODECS])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_json_of_other_encodings_is_refused(codec: str | None, encoding: str) -> None:
+    text = '{"k": 1}\n'.encode(encoding)
+    with disk_dir() as disk:
+        file = disk / f"in.json{codec or ''}"
+        file.write_bytes(CODECS[codec](text) if codec else text)
+        with pytest.raises(core.UsageError, match=r"in\.json\S*: its first line has NUL bytes"):
+            sort_text(disk, [file], "k")
+
+
+@pytest.mark.parametrize("codec", [None, *CODECS])
+def test_a_byte_order_mark_is_no_part_of_a_value(codec: str | None) -> None:
+    mark = b"\xef\xbb\xbf"
+    texts = {"f0": b"2,x\n1,y\n", "k": b'{"k": 2}\n{"k": 1}\n'}
+    for by, text in texts.items():
+        with disk_dir() as disk:
+            file = disk / f"in.{'csv' if by == 'f0' else 'json'}{codec or ''}"
+            file.write_bytes(CODECS[codec](mark + text) if codec else mark + text)
+            sort_text(disk, [file], by, dialect=Dialect(has_header=by == "k"))
+            [got] = parts(disk, "l" if by == "k" else ".csv")
+            assert got == b"".join(text.splitlines(keepends=True)[::-1])
 
 
 def test_csv_keeps_its_line_ends_and_loses_its_mark() -> None:

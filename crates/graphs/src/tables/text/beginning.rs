@@ -5,7 +5,7 @@ use tonnage_formats::text_columns::Charset;
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::RunHandle;
 
-use super::inputs::{BYTE_ORDER_MARK, INFERRED_BYTES, TextInput};
+use super::inputs::{BYTE_ORDER_MARK, INFERRED_BYTES, NO_TEXT, TextInput};
 use crate::error::{JobError, usage_error};
 use crate::objects::object_input::ObjectStorage;
 use crate::tables::input::object_file::ObjectFiles;
@@ -58,6 +58,10 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             continue;
         }
         file = each.name();
+        let first = lines.split(|&byte| byte == b'\n').next();
+        if first.is_some_and(|first| first.contains(&0)) {
+            return Err(usage_error(format!("input {file}: {NO_TEXT}")));
+        }
         let lines = charset.to_utf8(&lines[..end]);
         let lines = lines.map_err(|why| usage_error(format!("input {file}: {why}")))?;
         text = String::from_utf8_lossy(&lines).into_owned();

@@ -11,7 +11,7 @@ use tonnage_formats::types::{name_of, write_schema};
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::RunHandle;
 
-use super::inputs::{BYTE_ORDER_MARK, INFERRED_BYTES, TextInput};
+use super::inputs::{BYTE_ORDER_MARK, INFERRED_BYTES, NO_TEXT, TextInput};
 use crate::error::{JobError, usage_error};
 use crate::objects::object_input::ObjectStorage;
 use crate::tables::input::object_file::ObjectFiles;
@@ -211,7 +211,10 @@ fn with_newline(record: &[u8]) -> Vec<u8> {
 }
 
 fn check_first(first: &[u8]) -> Result<(), String> {
-    if first.trim_ascii().is_empty() || first.contains(&0) {
+    if first.contains(&0) {
+        return Err(NO_TEXT.to_owned());
+    }
+    if first.trim_ascii().is_empty() {
         return Err("its first line names no columns".to_owned());
     }
     if first.trim_ascii_end().contains(&b'\r') {

@@ -21,6 +21,9 @@ const COUNTED_STEP_BYTES: usize = 4 << 20;
 const XZ: &[u8] = b"\xfd7zXZ\0";
 /// Text at the beginning of a file that tells what values are.
 pub const INFERRED_BYTES: usize = 1 << 20;
+/// Why a file is refused whose first line has a NUL byte.
+pub const NO_TEXT: &str =
+    "its first line has NUL bytes, as of UTF-16 or of what is no text; convert it to UTF-8";
 /// What a file in UTF-8 may begin with.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -11,7 +11,7 @@ use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowBuilder, RowShape};
 
 use crate::tables::text::file_records::{FileRecords, TextRecord};
-use crate::tables::text::inputs::{TextInput, TextInputs};
+use crate::tables::text::inputs::{BYTE_ORDER_MARK, TextInput, TextInputs};
 use crate::tables::text::records::{RecordFormat, SampledRecords, TextRecords};
 
 /// Bytes of rows that are given at once, so that they stay in the cache.
@@ -81,7 +81,7 @@ impl TextRows {
         let mut scratch = KeyScratch::default();
         for each in records.iter() {
             records.check_quotes(each)?;
-            let (offset, record) = (each.offset, each.bytes);
+            let (offset, record) = (each.offset, self.without_mark(each));
             let content = record.strip_suffix(b"\n").unwrap_or(record);
             let number = records.before + offset;
             let pushed = match self.keys.is_whole_record() {
@@ -104,6 +104,15 @@ impl TextRows {
             }
         }
         take(rows.rows())
+    }
+
+    /// A record without the mark that a file may begin with; lines are any bytes, and keep it.
+    fn without_mark<'a>(&self, TextRecord { offset, bytes, .. }: TextRecord<'a>) -> &'a [u8] {
+        let is_line = self.columns.is_none() && matches!(self.keys, RecordKeys::Fields(_));
+        match offset == 0 && !is_line {
+            true => bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes),
+            false => bytes,
+        }
     }
 
     /// Whether it is no record: one of several columns has a delimiter.
