@@ -14,16 +14,6 @@ pub enum FormatError {
     /// It is no file of its format, or a damaged one.
     #[error("{0}")]
     Damaged(String),
-    /// More memory is needed than there is.
-    #[error("{what} needs {needs} bytes of memory at once, and may have {has}; use more memory")]
-    Memory {
-        /// What needs it.
-        what: String,
-        /// How much.
-        needs: u64,
-        /// How much there is.
-        has: u64,
-    },
     /// Arrow's own refusal.
     #[error(transparent)]
     Arrow(ArrowError),

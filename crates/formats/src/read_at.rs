@@ -57,6 +57,14 @@ impl Pieces {
         self.0.iter().map(|piece| &piece.1)
     }
 
+    /// The first offset from this one on that is in memory.
+    #[must_use]
+    pub fn next(&self, offset: u64) -> Option<u64> {
+        let ends_before = |(begin, bytes): &(u64, Bytes)| begin + bytes.len() as u64 <= offset;
+        let next = self.0.get(self.0.partition_point(ends_before))?;
+        Some(next.0.max(offset))
+    }
+
     /// What is in memory from `offset` on, without a gap; nothing if that is not in memory.
     #[must_use]
     pub fn from(&self, offset: u64) -> Bytes {

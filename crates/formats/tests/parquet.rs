@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder};
-use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
@@ -140,7 +140,7 @@ fn a_giant_row_group_is_divided_and_only_its_pages_are_read() {
 }
 
 #[test]
-fn lists_without_an_index_are_not_divided_but_named() {
+fn lists_without_an_index_are_one_split() {
     let batch = batch(5000, 1, true);
     let properties = WriterProperties::builder()
         .set_offset_index_disabled(true)
@@ -151,21 +151,10 @@ fn lists_without_an_index_are_not_divided_but_named() {
     let file = Memory(writer.into_inner().expect("a file").into());
     let opened = ParquetFile::open(Arc::new(file)).expect("a Parquet file");
     let projection = opened.projection(&[0, 1, 2, 3]);
-    assert_eq!(
-        opened
-            .splits(&projection, 1 << 30, |_| true)
-            .expect("one split")
-            .len(),
-        1
-    );
-    let why = opened
-        .splits(&projection, 1 << 10, |_| true)
-        .expect_err("too large")
-        .to_string();
-    assert!(
-        why.contains("row group 0, which has lists and no index"),
-        "{why}"
-    );
+    let splits = opened.splits(&projection, 1 << 10, |_| true);
+    let splits = splits.expect("splits");
+    assert_eq!(splits.len(), 1);
+    assert_eq!(splits[0].rows, 0..5000);
 }
 
 #[test]
@@ -214,7 +203,23 @@ fn repeated_values_are_decoded_in_batches_of_some_megabytes() {
     }
     let lists = Arc::new(lists.finish()) as ArrayRef;
     let texts = Arc::new(texts.finish()) as ArrayRef;
-    for (name, column) in [("list", lists), ("text", texts)] {
+    // Short values on average, but the last are long: of a dictionary, and as they are.
+    let last_are_long = |long: &dyn Fn(usize) -> String| {
+        let text = |row: usize| match row < rows - 300 {
+            true => String::from("short"),
+            false => long(row),
+        };
+        Arc::new(StringArray::from_iter_values((0..rows).map(text))) as ArrayRef
+    };
+    let repeated = last_are_long(&|_| "long".repeat(20_000));
+    let distinct = last_are_long(&|row| format!("{row:08}").repeat(10_000));
+    let columns = [
+        ("list", lists),
+        ("text", texts),
+        ("repeated", repeated),
+        ("distinct", distinct),
+    ];
+    for (name, column) in columns {
         let batch = RecordBatch::try_from_iter([(name, column)]).expect("a batch");
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).expect("a writer");
         writer.write(&batch).expect("rows");
@@ -227,13 +232,12 @@ fn repeated_values_are_decoded_in_batches_of_some_megabytes() {
             .expect("splits");
         let pieces = Pieces::new(vec![(0, bytes)]);
         let decoder = Decoder::new(&splits[0], &projection, pieces, rows).expect("a decoder");
-        let (mut decoded, mut largest) = (0, 0);
-        for batch in decoder {
-            let batch = batch.expect("rows");
-            decoded += batch.num_rows();
-            largest = largest.max(batch.get_array_memory_size());
-        }
-        assert_eq!(decoded, rows);
-        assert!(largest < 24 << 20, "{name}: {largest} bytes in a batch");
+        let decoded = decoder.map(|batch| batch.expect("rows"));
+        let decoded: Vec<RecordBatch> = decoded.collect();
+        let sizes = decoded.iter().map(RecordBatch::get_array_memory_size);
+        let largest = sizes.max().expect("a batch");
+        assert!(largest < 8 << 20, "{name}: {largest} bytes in a batch");
+        let decoded = concat_batches(batch.schema_ref(), &decoded).expect("one schema");
+        assert_eq!(decoded, batch, "{name}");
     }
 }

@@ -8,7 +8,7 @@
 /// Free memory at the end of a heap that is kept.
 const KEPT_BYTES: libc::c_int = 256 << 20;
 /// Allocations from this size on are mapped alone, the most that glibc allows.
-const MAPPED_BYTES: libc::c_int = 32 << 20;
+const MAPPED_BYTES: libc::c_int = 4 << 20;
 /// By how much heaps grow.
 const GROWTH_BYTES: libc::c_int = 4 << 20;
 

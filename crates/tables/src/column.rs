@@ -139,7 +139,8 @@ impl Column {
         Ok(columns)
     }
 
-    /// Opens a column whose type has a [`Shape`]. Dictionaries are decoded.
+    /// Opens a column whose type has a [`Shape`]. Dictionaries are decoded, those of bytes as views:
+    /// however often a long value comes, it is in memory once.
     ///
     /// # Errors
     /// When a dictionary has no such value.
@@ -147,7 +148,14 @@ impl Column {
         use DataType as T;
         let nulls = nulls_of(array);
         let values = match array.data_type() {
-            T::Dictionary(_, values) => return Self::open(&cast(array, values)?),
+            T::Dictionary(_, values) => {
+                let plain = match values.as_ref() {
+                    T::Utf8 | T::LargeUtf8 => &T::Utf8View,
+                    T::Binary | T::LargeBinary => &T::BinaryView,
+                    other => other,
+                };
+                return Self::open(&cast(array, plain)?);
+            }
             T::Null => Values::Null,
             T::Boolean => Values::Bits(array.as_boolean().values().clone()),
             T::Utf8 => bytes::<GenericStringType<i32>>(array.as_bytes()),

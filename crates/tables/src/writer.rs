@@ -12,6 +12,9 @@ use crate::nested::write_range;
 
 /// The longest row.
 const LONGEST_ROW: u64 = 1 << 31;
+/// Rows that are written at once, and their bytes, about: they stay in the cache.
+const STRIDE_ROWS: usize = 512;
+const STRIDE_BYTES: u64 = 512 << 10;
 
 /// Writes rows of batches.
 #[derive(Debug)]
@@ -19,6 +22,7 @@ pub struct RowWriter {
     layout: Arc<RowLayout>,
     columns: Vec<Column>,
     rows: Vec<u8>,
+    stride_rows: usize,
     starts: Vec<u32>,
     cursors: Vec<u32>,
     lengths: Vec<u64>,
@@ -50,6 +54,18 @@ impl<'a> Rows<'a> {
         Self { bytes, starts }
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Each row.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
@@ -69,6 +85,7 @@ impl RowWriter {
             layout: Arc::clone(layout),
             columns: Vec::new(),
             rows: Vec::new(),
+            stride_rows: STRIDE_ROWS,
             starts: Vec::new(),
             cursors: Vec::new(),
             lengths: Vec::new(),
@@ -85,15 +102,18 @@ impl RowWriter {
         Ok(())
     }
 
-    /// The rows of the open batch in this range, of which the first has this number.
+    /// The first rows of this range of the open batch, as many as are written at once, at least one;
+    /// the first has this number.
     ///
     /// # Errors
     /// When a row is too long.
     pub fn write(&mut self, range: Range<usize>, number: u64) -> Result<Rows<'_>, TableError> {
-        self.write_nested(&range);
-        self.place(&range)?;
-        let layout = Arc::clone(&self.layout);
         let first = range.start;
+        let range = self.write_nested(first..range.end.min(first + self.stride_rows));
+        self.place(&range)?;
+        // Of long rows no more are looked at than will have room.
+        self.stride_rows = (2 * (self.starts.len() - 1)).min(STRIDE_ROWS);
+        let layout = Arc::clone(&self.layout);
         self.set_cursors(layout.shape().key_offset());
         for key in &layout.keys {
             let column = &self.columns[key.column];
@@ -121,8 +141,9 @@ impl RowWriter {
         })
     }
 
-    /// Writes the values of nested columns, whose lengths are not known before.
-    fn write_nested(&mut self, range: &Range<usize>) {
+    /// Writes the values of nested columns, whose lengths are not known before, and gives the rows
+    /// for which there was room.
+    fn write_nested(&mut self, mut range: Range<usize>) -> Range<usize> {
         let columns = self
             .layout
             .values
@@ -137,11 +158,16 @@ impl RowWriter {
                     write_range(column, row, 1, &mut written.bytes);
                 }
                 written.ends.push(written.bytes.len());
+                if written.bytes.len() as u64 >= STRIDE_BYTES {
+                    range.end = row + 1;
+                    break;
+                }
             }
         }
+        range
     }
 
-    /// Gives each row its place, and writes its length there.
+    /// Gives each row its place, as long as there is room, and writes its length there.
     fn place(&mut self, range: &Range<usize>) -> Result<(), TableError> {
         let layout = &self.layout;
         let fixed = layout.shape().key_offset()
@@ -191,7 +217,11 @@ impl RowWriter {
                 return Err(TableError::LongRow { row, bytes });
             }
             self.starts.push(end as u32);
+            if end >= STRIDE_BYTES {
+                break;
+            }
         }
+        self.lengths.truncate(self.starts.len() - 1);
         self.rows.resize(end as usize, 0);
         for (start, bytes) in self.starts.iter().zip(&self.lengths) {
             let place = &mut self.rows[*start as usize..][..LENGTH_BYTES];

@@ -62,22 +62,42 @@ def write_parquet(table: pa.Table, path: Path, codec: str, rows: int = 1 << 20) 
     pq.write_table(table, path, compression=codec, row_group_size=rows)
 
 
-def write_arrow(table: pa.Table, path: Path, codec: str | None) -> None:
+def write_arrow(
+    table: pa.Table, path: Path, codec: str | None, batch_rows: int = BATCH_ROWS
+) -> None:
     options = pa.ipc.IpcWriteOptions(compression=codec)
     with pa.ipc.new_file(path, table.schema, options=options) as writer:
-        writer.write_table(table, max_chunksize=BATCH_ROWS)
+        writer.write_table(table, max_chunksize=batch_rows)
 
 
-def sort_within(tonnage: Tonnage, disk: Path, *arguments: str | Path) -> dict[str, Any]:
-    """Sorts within the memory; gives the record."""
+def sort_within(
+    tonnage: Tonnage, disk: Path, *arguments: str | Path, rows: int = ROWS
+) -> dict[str, Any]:
+    """Sorts so many rows within the memory; gives the record."""
     where = ("--output", disk / "out", "--scratch", disk / "scratch")
     command = [tonnage.path, "run", "sort", *arguments, *where, f"--memory={MEMORY}", "--json"]
     used = processes.run_with_usage(command)
     assert used.returncode == 0, used.out
     assert used.peak_memory_bytes <= MEMORY + processes.MAX_OVERHEAD_BYTES
     record: dict[str, Any] = json.loads(used.out)
-    assert record["records"] == record["written_records"] == ROWS
+    assert record["records"] == record["written_records"] == rows
     return record
+
+
+def long_rows(shape: str) -> pa.Table:
+    """Rows of 16 to 30 KiB that take little in a file: values repeat, or begin alike."""
+    rng = np.random.default_rng(7)
+    rows = 12_000
+    words = pa.array(f"{word:05}" * 6000 for word in range(40))
+    of_words = pa.array(rng.integers(0, len(words), rows, dtype="int32"))
+    column: Any = {
+        "lists": lambda: pa.FixedSizeListArray.from_arrays(
+            pa.array(np.zeros(rows * 2000, dtype="int64")), 2000
+        ).cast(pa.list_(pa.int64())),
+        "dictionaries": lambda: pa.DictionaryArray.from_arrays(of_words, words),
+        "prefixes": lambda: pa.array(f"{'prefix' * 3000}{row}" for row in range(rows)),
+    }[shape]()
+    return pa.table({"int": rng.permutation(rows), "long": column})
 
 
 def check_order(out: Path, column: str, descending: bool = False) -> None:
@@ -175,3 +195,21 @@ def test_lines(tonnage: Tonnage, disk: Path, table: pa.Table) -> None:
     sort_within(tonnage, disk, disk / "in.txt", "--by", "line")
     lines = [line for part in sorted((disk / "out").glob("part-*")) for line in part.open("rb")]
     assert all(one <= other for one, other in itertools.pairwise(lines))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["lists", "dictionaries", "prefixes"])
+@pytest.mark.parametrize("name", ["parquet", "arrow"])
+def test_long_rows_in_short_files(tonnage: Tonnage, disk: Path, shape: str, name: str) -> None:
+    rows = long_rows(shape)
+    source = disk / f"in.{name}"
+    if name == "arrow":
+        write_arrow(rows, source, "zstd", batch_rows=200)
+    elif shape == "prefixes":
+        encoding = {"long": "DELTA_BYTE_ARRAY"}
+        pq.write_table(rows, source, column_encoding=encoding, use_dictionary=False)
+    else:
+        pq.write_table(rows, source)
+    record = sort_within(tonnage, disk, source, "--by", "int", rows=len(rows))
+    assert record["shuffled_bytes"] > 20 * source.stat().st_size
+    check_order(disk / "out", "int")

@@ -1,29 +1,42 @@
 //! Batches of a split.
 
-use arrow_array::RecordBatch;
+use std::ops::Range;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 use bytes::Bytes;
 use bytes::buf::{Buf, Reader};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelector,
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
 };
-use parquet::basic::Type;
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::decoding_memory::DecodingMemory;
+use super::leaves::leaves;
 use super::split::{Projection, Split};
 use crate::error::FormatError;
 use crate::read_at::Pieces;
 
-/// Decoded bytes of a batch.
-const BATCH_BYTES: i64 = 8 << 20;
+/// Batches that are longer than they should be by more are decoded with fewer rows from there on.
+const MOST_EXCESS: u64 = 4;
 
 /// Decodes a split, batch by batch.
-pub struct Decoder(ParquetRecordBatchReader);
+pub struct Decoder {
+    reader: ParquetRecordBatchReader,
+    group: ArrowReaderMetadata,
+    projection: ProjectionMask,
+    pieces: Pieces,
+    /// Rows of the row group that are not decoded yet.
+    left: Vec<Range<usize>>,
+    batch_rows: usize,
+    memory: DecodingMemory,
+}
 
 impl Decoder {
-    /// Batches of at most `batch_rows`, and of about [`BATCH_BYTES`], from the bytes of a split's
-    /// ranges.
+    /// Batches of at most `batch_rows`, fewer where rows are long, from the bytes of a split's ranges.
     ///
     /// # Errors
     /// When the bytes are no pages of these columns.
@@ -33,54 +46,97 @@ impl Decoder {
         pieces: Pieces,
         batch_rows: usize,
     ) -> Result<Self, FormatError> {
-        let group = split.group.clone();
-        let mut reader =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(InMemory(pieces), group)
-                .with_projection(projection.mask.clone())
-                .with_batch_size(batch_rows.min(rows_within(split, projection)));
+        let group = split.group.metadata().row_group(0);
+        let memory = DecodingMemory::of_pages(group, &projection.mask, split.most_bytes, &pieces);
+        let batch_rows = memory.batch_rows(batch_rows);
+        let mut reader = reader(&split.group, &projection.mask, &pieces, batch_rows);
         if !split.decoded.is_empty() {
-            let mut at = 0;
-            let selection = split.decoded.iter().flat_map(|rows| {
-                let before = rows.start - std::mem::replace(&mut at, rows.end);
-                [RowSelector::skip(before), RowSelector::select(rows.len())]
-            });
-            reader = reader.with_row_selection(selection.collect::<Vec<_>>().into());
+            reader = reader.with_row_selection(selection(&split.decoded));
         }
-        Ok(Self(reader.build()?))
+        Ok(Self {
+            reader: reader.build()?,
+            group: split.group.clone(),
+            projection: projection.mask.clone(),
+            left: match split.decoded.is_empty() {
+                true => std::iter::once(split.rows.clone()).collect(),
+                false => split.decoded.clone(),
+            },
+            pieces,
+            batch_rows,
+            memory,
+        })
     }
-}
 
-/// How many rows have [`BATCH_BYTES`], decoded: in a file repeated values take a bit or two. How long
-/// texts are then, files of older writers do not tell.
-fn rows_within(split: &Split, projection: &Projection) -> usize {
-    let group = split.group.metadata().row_group(0);
-    let columns = group.columns().iter().enumerate();
-    let read = columns.filter(|(leaf, _)| projection.mask.leaf_included(*leaf));
-    let bytes = read.map(|(_, column)| decoded_bytes(column));
-    let row_bytes = bytes.fold(0, i64::saturating_add) / group.num_rows().max(1);
-    usize::try_from(BATCH_BYTES / row_bytes.max(1)).map_or(1, |rows| rows.max(1))
-}
+    /// Memory that decoding takes, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
 
-fn decoded_bytes(column: &ColumnChunkMetaData) -> i64 {
-    let width = match column.column_type() {
-        Type::BOOLEAN => 1,
-        Type::INT32 | Type::FLOAT => 4,
-        Type::INT64 | Type::DOUBLE => 8,
-        Type::INT96 => 12,
-        Type::FIXED_LEN_BYTE_ARRAY => i64::from(column.column_descr().type_length()),
-        Type::BYTE_ARRAY => 4, // an offset
-    };
-    let texts = column.unencoded_byte_array_data_bytes().unwrap_or(0);
-    let values = column.num_values().saturating_mul(width);
-    values.saturating_add(texts).max(column.uncompressed_size())
+    /// Rows are longer than those before: continues with fewer in a batch.
+    fn shorten(&mut self, bytes: u64) -> Result<(), FormatError> {
+        let rows = self.batch_rows as u64 * self.memory.batch_bytes / bytes;
+        self.batch_rows = usize::try_from(rows).unwrap_or(1).max(1);
+        let reader = reader(&self.group, &self.projection, &self.pieces, self.batch_rows);
+        self.reader = reader.with_row_selection(selection(&self.left)).build()?;
+        Ok(())
+    }
 }
 
 impl Iterator for Decoder {
     type Item = Result<RecordBatch, FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.0.next()?.map_err(FormatError::from))
+        let batch = match self.reader.next()? {
+            Ok(batch) => batch,
+            Err(why) => return Some(Err(why.into())),
+        };
+        let mut rows = batch.num_rows();
+        for range in &mut self.left {
+            let passed = rows.min(range.len());
+            range.start += passed;
+            rows -= passed;
+        }
+        self.left.retain(|range| !range.is_empty());
+        let bytes: u64 = batch.columns().iter().map(bytes_of).sum();
+        let is_long = bytes > MOST_EXCESS * self.memory.batch_bytes;
+        let continues = self.batch_rows > 1 && !self.left.is_empty();
+        match is_long && continues {
+            true => Some(self.shorten(bytes).map(|()| batch)),
+            false => Some(Ok(batch)),
+        }
     }
+}
+
+/// Bytes of the values of an array, but for dictionaries, which batches share.
+fn bytes_of(array: &ArrayRef) -> u64 {
+    let bytes = |leaf: &ArrayRef| match leaf.data_type() {
+        DataType::Dictionary(keys, _) => keys.primitive_width().map(|width| width * leaf.len()),
+        _ => leaf.to_data().get_slice_memory_size().ok(),
+    };
+    let bytes = leaves(array).iter().filter_map(bytes).sum::<usize>();
+    bytes as u64
+}
+
+fn reader(
+    group: &ArrowReaderMetadata,
+    projection: &ProjectionMask,
+    pieces: &Pieces,
+    batch_rows: usize,
+) -> ParquetRecordBatchReaderBuilder<InMemory> {
+    let pieces = InMemory(pieces.clone());
+    ParquetRecordBatchReaderBuilder::new_with_metadata(pieces, group.clone())
+        .with_projection(projection.clone())
+        .with_batch_size(batch_rows)
+}
+
+fn selection(rows: &[Range<usize>]) -> RowSelection {
+    let mut at = 0;
+    let selectors = rows.iter().flat_map(|rows| {
+        let before = rows.start - std::mem::replace(&mut at, rows.end);
+        [RowSelector::skip(before), RowSelector::select(rows.len())]
+    });
+    selectors.collect::<Vec<_>>().into()
 }
 
 /// Ranges in memory, as the reader of pages wants them.

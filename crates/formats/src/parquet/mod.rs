@@ -5,8 +5,10 @@
 //! the headers of the pages are read, some kilobytes for each page.
 
 mod decode;
+mod decoding_memory;
 mod encode;
 mod leaves;
+mod page_header;
 mod pages;
 mod sampling;
 mod split;

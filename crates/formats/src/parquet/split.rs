@@ -14,6 +14,7 @@ use parquet::file::metadata::{
 };
 use parquet::file::page_index::offset_index::PageLocation;
 
+use super::decoding_memory::DecodingMemory;
 use super::pages::{Pages, find_pages, ranges_of_pages};
 use crate::error::FormatError;
 use crate::ranges::joined;
@@ -39,6 +40,10 @@ pub struct Split {
     pub rows: Range<usize>,
     /// The bytes of the file that they need, in the file's order.
     pub ranges: Vec<Range<u64>>,
+    /// Memory to decode them, about: how long pages are, is known once they are read.
+    pub decoded_bytes: u64,
+    /// About how many bytes of the file a split may have.
+    pub(super) most_bytes: u64,
     /// What the file says of the row group, and where its pages are if the split is a part of it.
     pub(super) group: ArrowReaderMetadata,
     /// Which of the row group's rows are decoded; none if all are.
@@ -122,19 +127,6 @@ impl ParquetFile {
         rows.try_into().unwrap_or(0) + split.rows.start as u64
     }
 
-    /// Memory to decode a split, if a page of a column takes `page_bytes` at most.
-    #[must_use]
-    pub fn decoded_bytes(&self, page_bytes: u64) -> u64 {
-        let groups = self.metadata.row_groups().iter();
-        let of_group = groups.map(|group| {
-            let columns = group.columns().iter();
-            let bytes =
-                columns.map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(0));
-            bytes.map(|bytes| bytes.min(page_bytes)).sum()
-        });
-        of_group.max().unwrap_or(0)
-    }
-
     /// The columns in these places.
     #[must_use]
     pub fn projection(&self, columns: &[usize]) -> Projection {
@@ -162,10 +154,11 @@ impl ParquetFile {
     }
 
     /// Divides row groups whose rows are wanted into splits that need at most about `most_bytes`
-    /// of the file each.
+    /// of the file each; more where a row group cannot be divided: it has lists, and no index of
+    /// pages.
     ///
     /// # Errors
-    /// When a row group is larger, and cannot be divided: it has lists, and no index of pages.
+    /// When the file cannot be read.
     pub fn splits(
         &self,
         projection: &Projection,
@@ -183,8 +176,7 @@ impl ParquetFile {
         Ok(splits)
     }
 
-    /// The splits that have some of these rows of the file, in order, of about `most_bytes`; where
-    /// a row group cannot be divided, all of it.
+    /// The splits that have some of these rows of the file, in order, of about `most_bytes`.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -200,12 +192,7 @@ impl ParquetFile {
             let within =
                 rows.partition_point(|&row| row < first)..rows.partition_point(|&row| row < end);
             if !within.is_empty() {
-                let splits = match self.splits_of(number, projection, most_bytes) {
-                    Err(FormatError::Memory { .. }) => {
-                        self.splits_of(number, projection, u64::MAX)?
-                    }
-                    splits => splits?,
-                };
+                let splits = self.splits_of(number, projection, most_bytes)?;
                 let has_some = |split: &Split| {
                     let mut within = rows[within.clone()].iter();
                     within.any(|&row| split.rows.contains(&((row - first) as usize)))
@@ -242,14 +229,20 @@ impl ParquetFile {
         if rows == 0 {
             return Ok(Vec::new());
         }
-        if bytes <= most_bytes {
-            return Ok(vec![Split {
+        let decoded_bytes = DecodingMemory::expected(group, &projection.mask, most_bytes).bytes();
+        let whole = || {
+            Ok(vec![Split {
                 row_group: number,
                 rows: 0..rows,
-                ranges,
+                ranges: ranges.clone(),
+                decoded_bytes,
+                most_bytes,
                 group: self.group(number, None)?,
                 decoded: Vec::new(),
-            }]);
+            }])
+        };
+        if bytes <= most_bytes {
+            return whole();
         }
         let pages = (0..group.num_columns()).map(|leaf| match is_read(&leaf) {
             true => find_pages(&self.metadata, number, leaf, &self.file),
@@ -257,11 +250,7 @@ impl ParquetFile {
         });
         let pages: Option<Vec<Vec<PageLocation>>> = pages.collect::<Result<_, _>>()?;
         let Some(pages) = pages else {
-            return Err(FormatError::Memory {
-                what: format!("row group {number}, which has lists and no index of its pages,"),
-                needs: bytes,
-                has: most_bytes,
-            });
+            return whole();
         };
         let group_with_pages = self.group(number, Some(Pages(pages.clone())))?;
         let parts = usize::try_from(bytes.div_ceil(most_bytes))
@@ -276,6 +265,8 @@ impl ParquetFile {
                 row_group: number,
                 ranges: joined(ranges.collect(), 0),
                 decoded: vec![rows.clone()],
+                decoded_bytes,
+                most_bytes,
                 rows,
                 group: group_with_pages.clone(),
             }

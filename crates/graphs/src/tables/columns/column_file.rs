@@ -10,9 +10,6 @@ use tonnage_formats::arrow_ipc::{self, ArrowFile};
 use tonnage_formats::parquet::{self, ParquetFile};
 use tonnage_formats::{FormatError, Pieces, ReadAt};
 
-/// Memory of a page of Parquet and its dictionary, decoded, at most (as most writers limit them).
-const PAGE_BYTES: u64 = 2 << 20;
-
 /// A format of files with columns.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,8 +65,13 @@ impl ColumnSplit {
     }
 }
 
-/// Decoded rows.
-pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, FormatError>> + 'a>;
+/// Rows that are being decoded.
+pub struct Batches<'a> {
+    /// Memory that it takes, about.
+    pub memory_bytes: u64,
+    /// The rows.
+    pub batches: Box<dyn Iterator<Item = Result<RecordBatch, FormatError>> + 'a>,
+}
 
 impl ColumnFile {
     /// Opens a file.
@@ -180,11 +182,18 @@ impl ColumnSplit {
     pub fn decode(&self, bytes: Pieces, batch_rows: usize) -> Result<Batches<'_>, FormatError> {
         Ok(match &self.encoded {
             Encoded::Parquet(split, projection) => {
-                Box::new(parquet::Decoder::new(split, projection, bytes, batch_rows)?)
+                let decoder = parquet::Decoder::new(split, projection, bytes, batch_rows)?;
+                Batches {
+                    memory_bytes: decoder.memory_bytes(),
+                    batches: Box::new(decoder),
+                }
             }
-            Encoded::Arrow(split, projection) => Box::new(arrow_ipc::Decoder::new(
-                split, projection, bytes, batch_rows,
-            )?),
+            Encoded::Arrow(split, projection) => Batches {
+                memory_bytes: split.decoded_bytes,
+                batches: Box::new(arrow_ipc::Decoder::new(
+                    split, projection, bytes, batch_rows,
+                )?),
+            },
         })
     }
 }
@@ -198,7 +207,7 @@ fn parquet_split(
     ColumnSplit {
         rows: first..first + split.rows.len() as u64,
         ranges: split.ranges.clone(),
-        decoded_bytes: file.decoded_bytes(PAGE_BYTES),
+        decoded_bytes: split.decoded_bytes,
         encoded: Encoded::Parquet(split, projection.clone()),
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of files with columns.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tonnage_formats::Pieces;
 use tonnage_pipeline::{Failure, StageError};
@@ -9,10 +9,9 @@ use tonnage_stages::extent::{Extent, Piece};
 use tonnage_stages::work::{RowSource, TakeRows};
 use tonnage_tables::{RowLayout, RowShape, RowWriter};
 
+use crate::tables::columns::column_file::Batches;
 use crate::tables::input::table::{Table, TableSplit};
 
-/// Rows that are written at once, so that they stay in the cache.
-const STRIDE_ROWS: usize = 512;
 /// Rows of a decoded batch.
 const BATCH_ROWS: usize = 8192;
 
@@ -21,6 +20,10 @@ pub struct ColumnRows {
     table: Arc<Table>,
     layout: Arc<RowLayout>,
     splits: Vec<TableSplit>,
+    /// What a split takes in memory, as far as is known before they are read.
+    memory_bytes: u64,
+    /// The turn of the split that takes more.
+    turn: Mutex<()>,
 }
 
 impl fmt::Debug for ColumnRows {
@@ -32,10 +35,13 @@ impl fmt::Debug for ColumnRows {
 impl ColumnRows {
     /// Rows of these splits.
     pub fn new(table: &Arc<Table>, layout: &Arc<RowLayout>, splits: Vec<TableSplit>) -> Self {
+        let decoded_bytes = splits.iter().map(|split| split.split.decoded_bytes).max();
         Self {
             table: Arc::clone(table),
             layout: Arc::clone(layout),
+            memory_bytes: decoded_bytes.unwrap_or(0).max(table.decoding_bytes()),
             splits,
+            turn: Mutex::new(()),
         }
     }
 
@@ -72,9 +78,7 @@ impl RowSource for ColumnRows {
     }
 
     fn memory_bytes(&self) -> usize {
-        let splits = self.splits.iter();
-        let bytes = splits.map(|split| split.split.decoded_bytes).max();
-        usize::try_from(bytes.unwrap_or(0)).unwrap_or(usize::MAX)
+        usize::try_from(self.memory_bytes).unwrap_or(usize::MAX)
     }
 
     fn rows(&self, split: usize, bytes: Pieces, take: TakeRows<'_>) -> Result<(), StageError> {
@@ -82,19 +86,26 @@ impl RowSource for ColumnRows {
         let (file, split) = (self.table.file(split), &split.split);
         let fail = |why: String| Failure::bad_input(format!("input {}: {why}", file.name));
         let batches = split.decode(bytes, BATCH_ROWS);
-        let batches = batches.map_err(|why| fail(why.to_string()))?;
+        let Batches {
+            memory_bytes,
+            batches,
+        } = batches.map_err(|why| fail(why.to_string()))?;
+        self.table.count_decoding(memory_bytes);
+        let is_long = memory_bytes > self.memory_bytes;
+        let _turn = is_long.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let mut writer = RowWriter::new(&self.layout);
         let mut number = file.first_row + split.rows.start;
         for batch in batches {
             let batch = batch.map_err(|why| fail(why.to_string()))?;
             let batch = file.columns.arrange(&batch).map_err(fail)?;
             writer.open(&batch).map_err(|why| fail(why.to_string()))?;
-            for first in (0..batch.num_rows()).step_by(STRIDE_ROWS) {
-                let range = first..(first + STRIDE_ROWS).min(batch.num_rows());
-                let count = range.len() as u64;
-                let rows = writer.write(range, number);
-                take(rows.map_err(|why| fail(why.to_string()))?)?;
-                number += count;
+            let mut first = 0;
+            while first < batch.num_rows() {
+                let rows = writer.write(first..batch.num_rows(), number);
+                let rows = rows.map_err(|why| fail(why.to_string()))?;
+                take(rows)?;
+                first += rows.len();
+                number += rows.len() as u64;
             }
         }
         Ok(())

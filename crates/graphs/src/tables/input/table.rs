@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use arrow_schema::SchemaRef;
 use tonnage_formats::FormatError;
@@ -70,6 +71,8 @@ pub struct Table {
     files: Vec<OpenFile>,
     schema: SchemaRef,
     bytes: u64,
+    /// What the split that took most memory to be decoded took so far.
+    decoding_bytes: AtomicU64,
 }
 
 impl Table {
@@ -127,6 +130,7 @@ impl Table {
             files,
             schema,
             bytes,
+            decoding_bytes: AtomicU64::new(0),
         })
     }
 
@@ -157,7 +161,18 @@ impl Table {
             files,
             schema: Arc::clone(schema),
             bytes: self.bytes,
+            decoding_bytes: AtomicU64::new(0),
         }))
+    }
+
+    /// Memory that decoding took at most so far, of splits that were sampled as of all.
+    pub fn decoding_bytes(&self) -> u64 {
+        self.decoding_bytes.load(Relaxed)
+    }
+
+    /// Notes what decoding a split takes.
+    pub fn count_decoding(&self, bytes: u64) {
+        self.decoding_bytes.fetch_max(bytes, Relaxed);
     }
 
     /// The file of a split.
@@ -211,7 +226,7 @@ impl Table {
     /// All rows in splits of about `most_bytes` of a file.
     ///
     /// # Errors
-    /// A row group that cannot be divided and is too large.
+    /// When a file cannot be read.
     pub fn splits(&self, most_bytes: u64) -> Result<Vec<TableSplit>, JobError> {
         let mut all = Vec::new();
         for (number, file) in self.files.iter().enumerate() {

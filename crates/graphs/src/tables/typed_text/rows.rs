@@ -19,8 +19,6 @@ use crate::tables::text::records::{RecordFormat, SampledRecords, TextRecords};
 const BATCH_BYTES: usize = 128 << 10;
 /// Memory of a batch while it grows, of its rows, and of a record that is longer.
 const MEMORY_BYTES: usize = 6 * BATCH_BYTES;
-/// Rows that are written at once, so that they stay in the cache.
-const STRIDE_ROWS: usize = 512;
 
 /// Rows of all records.
 pub struct TypedRows {
@@ -210,11 +208,15 @@ impl<'a> Batch<'a> {
         };
         let opened = self.writer.open(&batch);
         opened.map_err(|why| fail(why.to_string()))?;
-        for first in (0..self.numbers.len()).step_by(STRIDE_ROWS) {
-            let range = first..(first + STRIDE_ROWS).min(self.numbers.len());
+        let mut first = 0;
+        while first < self.numbers.len() {
             // Numbers that follow it are less than those of the next rows: no record is empty.
-            let rows = self.writer.write(range, self.numbers[first]);
-            take(rows.map_err(|why| fail(why.to_string()))?)?;
+            let rows = self
+                .writer
+                .write(first..self.numbers.len(), self.numbers[first]);
+            let rows = rows.map_err(|why| fail(why.to_string()))?;
+            take(rows)?;
+            first += rows.len();
         }
         self.numbers.clear();
         self.text_bytes = 0;
