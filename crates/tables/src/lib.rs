@@ -23,10 +23,12 @@ mod error;
 mod key;
 mod layout;
 mod leading_columns;
-mod nested;
+mod nested_builder;
+mod nested_writer;
 mod order;
 mod reader;
 mod row_builder;
+mod table_builder;
 mod writer;
 
 pub use error::TableError;

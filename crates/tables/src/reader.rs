@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 
-use crate::builder::ColumnBuilder;
 use crate::column::Shape;
 use crate::error::TableError;
 use crate::layout::{LENGTH_BYTES, RowLayout, RowShape, fixed_bytes};
+use crate::table_builder::{self, TableColumn};
 
 /// Reads rows into the columns of a batch.
 #[derive(Debug)]
 pub struct RowReader {
     layout: Arc<RowLayout>,
-    columns: Vec<ColumnBuilder>,
+    columns: Vec<TableColumn>,
     rows: usize,
     cursors: Vec<u32>, // in each row
     ends: Vec<u32>,
@@ -26,7 +26,7 @@ impl RowReader {
         let columns = layout.types.iter();
         Self {
             columns: columns
-                .map(|data_type| ColumnBuilder::of_column(data_type, rows))
+                .map(|data_type| TableColumn::new(data_type, rows))
                 .collect(),
             layout: Arc::clone(layout),
             rows: 0,
@@ -51,8 +51,9 @@ impl RowReader {
         self.ends
             .extend(rows.iter().map(|row| begin + order_bytes(row)));
         for key in &layout.keys {
-            let column = &mut self.columns[key.column];
-            key.read(rows, &mut self.cursors, &self.ends, column)?;
+            if let TableColumn::Plain(column) = &mut self.columns[key.column] {
+                key.read(rows, &mut self.cursors, &self.ends, column)?;
+            }
         }
         for (cursor, row) in self.cursors.iter_mut().zip(rows) {
             *cursor = begin + shape.key(row).len() as u32;
@@ -71,21 +72,7 @@ impl RowReader {
     /// # Errors
     /// When the bytes were no rows of this layout.
     pub fn finish(&mut self) -> Result<RecordBatch, TableError> {
-        // Places are in order of depth, so the last ones are fields of the last struct.
-        let structs = &self.layout.structs;
-        let is_struct = |place| structs.iter().any(|each| each.column == place);
-        let mut columns: Vec<Option<ArrayRef>> = Vec::with_capacity(self.columns.len());
-        for (place, column) in self.columns.iter_mut().enumerate() {
-            columns.push(match is_struct(place) {
-                true => None,
-                false => Some(column.finish()?),
-            });
-        }
-        for each in structs.iter().rev() {
-            let fields = columns.drain(each.fields.clone()).flatten().collect();
-            columns[each.column] = Some(self.columns[each.column].finish_structs(fields)?);
-        }
-        let columns: Vec<ArrayRef> = columns.into_iter().flatten().collect();
+        let columns = table_builder::finish(&mut self.columns, &self.layout.structs)?;
         let rows = std::mem::take(&mut self.rows);
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = self.layout.schema().clone();
@@ -104,19 +91,32 @@ impl RowReader {
         ends.extend(self.cursors.iter().map(|at| at + fixed));
         let mut offset = layout.null_bytes;
         for (place, value) in layout.values.iter().enumerate() {
-            let column = &mut self.columns[value.column];
             let (byte, bit) = (place / 8, 1_u8 << (place % 8));
             let is_null = |values: &[u8]| values[byte] & bit != 0;
-            match value.shape {
-                Shape::Null => column.push_nulls(rows.len()),
-                Shape::Struct => {
-                    for values in places.clone() {
-                        match is_null(values) {
-                            true => column.push_null(),
-                            false => column.push_struct(),
+            let of_any_size = places.clone().zip(rows).zip(&mut *ends);
+            let of_any_size = of_any_size.map(|((values, row), end)| match is_null(values) {
+                true => Ok(None),
+                false => next_value(row, end).map(Some),
+            });
+            let column = match &mut self.columns[value.column] {
+                TableColumn::Structs(column) => {
+                    places
+                        .clone()
+                        .for_each(|values| column.push(is_null(values)));
+                    continue;
+                }
+                TableColumn::Nested(column) => {
+                    for value in of_any_size {
+                        match value? {
+                            None => column.push_null(),
+                            Some(value) => column.push(value)?,
                         }
                     }
+                    continue;
                 }
+                TableColumn::Plain(column) => column,
+            };
+            match value.shape {
                 Shape::Bits => {
                     for values in places.clone() {
                         match is_null(values) {
@@ -142,22 +142,15 @@ impl RowReader {
                         }),
                     }
                 }
-                Shape::Bytes | Shape::Nested => {
-                    for ((values, row), end) in places.clone().zip(rows).zip(&mut *ends) {
-                        if is_null(values) {
-                            column.push_null();
-                            continue;
+                Shape::Bytes => {
+                    for value in of_any_size {
+                        match value? {
+                            None => column.push_null(),
+                            Some(value) => column.push_bytes(value),
                         }
-                        let from = &row[*end as usize..];
-                        let bytes = RowShape::row_bytes(from).ok_or_else(ended_early)?;
-                        let value_bytes = &from[LENGTH_BYTES..][..bytes];
-                        match value.shape {
-                            Shape::Nested => column.push_nested(value_bytes)?,
-                            _ => column.push_bytes(value_bytes),
-                        }
-                        *end += (LENGTH_BYTES + bytes) as u32;
                     }
                 }
+                Shape::Nested | Shape::Struct | Shape::Null => column.push_nulls(rows.len()),
             }
             offset += fixed_bytes(value.shape).unwrap_or(0);
         }
@@ -169,6 +162,15 @@ impl RowReader {
 #[inline]
 fn first<const W: usize>(value: Option<&[u8]>) -> Option<[u8; W]> {
     value.map(|value| *value.first_chunk().expect("a row has its values"))
+}
+
+/// The value of any size at this place of a row, which moves behind it.
+#[inline]
+fn next_value<'a>(row: &&'a [u8], place: &mut u32) -> Result<&'a [u8], TableError> {
+    let from = &row[*place as usize..];
+    let bytes = RowShape::row_bytes(from).ok_or_else(ended_early)?;
+    *place += (LENGTH_BYTES + bytes) as u32;
+    Ok(&from[LENGTH_BYTES..][..bytes])
 }
 
 #[cold]

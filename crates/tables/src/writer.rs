@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use crate::column::{ByteValues, Column, Shape, Values, with_bytes};
 use crate::error::TableError;
 use crate::layout::{LENGTH_BYTES, NUMBER_BYTES, RowLayout, fixed_bytes};
-use crate::nested::write_range;
+use crate::nested_writer::write_range;
 
 /// The longest row.
 const LONGEST_ROW: u64 = 1 << 31;
