@@ -12,7 +12,9 @@ from support.data.applications import GB, application, stage
 from tonnage.base.records.plan import Plan
 from tonnage.cli.plan.current_cluster import parse_cluster
 
-NOW = ("--now", "20 x r5.4xlarge", "--provider", "aws")
+FEW = ("--provider", "aws", "--arch", "x86_64", "--max-nodes", "30")
+"""Clusters that are planned quickly."""
+NOW = ("--now", "20 x r5.4xlarge", *FEW)
 
 
 @pytest.fixture
@@ -60,8 +62,8 @@ def test_what_it_costs_today_and_what_another_cluster_saves(tonnage: Tonnage, ni
 def test_the_job_reproduces_its_run_whatever_machines_it_is_said_to_have_run_on(
     tonnage: Tonnage, nightly: str
 ) -> None:
-    for cluster in ("20 x m5.4xlarge", "10 x m6g.8xlarge"):
-        said = tonnage.run("plan", nightly, "--now", cluster, "--json", check=True).stdout
+    for cluster in ("20 x m5.4xlarge", "10 x m6i.8xlarge"):
+        said = tonnage.run("plan", nightly, "--now", cluster, *FEW, "--json", check=True).stdout
         current = Plan.from_json(json.loads(said)).current
         assert current is not None and current.candidate.run_seconds is not None
         assert current.candidate.run_seconds.median == pytest.approx(7_200, rel=0.03)
@@ -71,7 +73,7 @@ def test_idle_vcpus_of_todays_cluster_are_noted(tonnage: Tonnage, tmp_path: Path
     """Four slots, as its log has them, on a machine of 16 vCPUs."""
     file = tmp_path / "idle.json"
     application(stage(0, 0, 3_600, 400), seconds=3_600.0).write(file)
-    command = ("plan", file, "--now", "1 x m5.4xlarge", "--provider", "aws", "--json")
+    command = ("plan", file, "--now", "1 x m5.4xlarge", *FEW, "--json")
     made = Plan.from_json(json.loads(tonnage.run(*command, check=True).stdout))
     assert made.current is not None and made.current.candidate.run_seconds is not None
     assert made.current.candidate.run_seconds.median == pytest.approx(3_600, rel=0.03)
@@ -81,7 +83,7 @@ def test_idle_vcpus_of_todays_cluster_are_noted(tonnage: Tonnage, tmp_path: Path
 def test_the_start_of_todays_machines_is_told_apart(tonnage: Tonnage, tmp_path: Path) -> None:
     file = tmp_path / "short.json"
     application(stage(0, 0, 100, 400), seconds=109.0).write(file)
-    command = ("plan", file, "--now", "2 x m5.xlarge", "--provider", "aws")
+    command = ("plan", file, "--now", "2 x m5.xlarge", *FEW)
     today = "is the start of its machines (--startup 0 if they stay up); the run that was seen"
     assert today in tonnage.run(*command, check=True).stdout
     assert today not in tonnage.run(*command, "--startup", "0", check=True).stdout
@@ -143,7 +145,7 @@ def test_an_unfinished_application_is_planned_with_a_warning(
 ) -> None:
     file = tmp_path / "half.json"
     application(stage(0, 0, 600, 400), seconds=600.0, ended=False, failed_jobs=2).write(file)
-    text = tonnage.run("plan", file, "--now", "1 x m5.xlarge", "--provider", "aws", check=True)
+    text = tonnage.run("plan", file, "--now", "1 x m5.xlarge", *FEW, check=True)
     assert "had not ended when its log was written" in text.stdout
     assert "2 of the application's jobs failed" in text.stdout
 
