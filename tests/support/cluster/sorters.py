@@ -328,9 +328,10 @@ def has_copies(room: Path, record: RunRecord, listed: str) -> None:
         copy = each["copy"]
         assert copy["node"] != each["node"]
         assert Path(copy["path"]).read_bytes() == Path(each["path"]).read_bytes()
-        kept.setdefault(copy["node"], set()).add(Path(copy["path"]).name)
+        kept.setdefault(copy["node"], set()).add(copy["path"])
     assert record.durability == "replicated"
     for node in record.nodes:
         if node.lost is None:
-            there = {path.name for path in (room / node.node / "out" / "_copies").glob("*")}
+            copies = (room / node.node / "out" / "_copies").rglob("*")
+            there = {str(path) for path in copies if path.is_file()}
             assert there == kept.get(node.node, set())

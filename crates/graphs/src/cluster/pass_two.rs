@@ -221,7 +221,8 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         if let (Some(copies), Some(mut mesh)) = (&config.copies, mesh) {
             let keepers = partitions.iter().map(|number| keepers[number]);
             let keepers: Vec<Option<usize>> = keepers.collect();
-            let kept = copies.exchange(&mut mesh, &own, &keepers, handle)?;
+            let named: Vec<(OutputFile, String)> = own.iter().map(finished_name).collect();
+            let kept = copies.exchange(&mut mesh, &named, &keepers, handle)?;
             pass = pass.with_replicas(mesh, copies.mesh.number, &keepers, kept);
         }
         (files, wire) = (pass.files(), pass.wire.clone());
@@ -257,6 +258,13 @@ fn name(number: usize, place: usize) -> String {
         0 => format!("part-{number:05}"),
         _ => format!("part-{number:05}-{place:05}"),
     }
+}
+
+/// A file, and the name that it gets when it is finished.
+fn finished_name(file: &OutputFile) -> (OutputFile, String) {
+    let finished = file.path.with_extension("");
+    let name = finished.file_name().unwrap_or_default();
+    (file.clone(), name.to_string_lossy().into_owned())
 }
 
 fn totals_json(holds: &Total) -> Value {

@@ -52,6 +52,8 @@ pub struct Config {
 pub struct ReplicaTask {
     /// The file.
     pub path: PathBuf,
+    /// Its name below the output.
+    pub name: String,
     /// The node that keeps the replica.
     pub keeper: usize,
 }
@@ -102,7 +104,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let log = FinishedLog::open(&copies.finished)?;
     let mut mesh = connect(&copies.mesh, handle)?;
     let keepers: Vec<Option<usize>> = config.files.iter().map(|file| Some(file.keeper)).collect();
-    let kept = copies.exchange(&mut mesh, &own, &keepers, handle)?;
+    let names = config.files.iter().map(|file| file.name.clone());
+    let named: Vec<(OutputFile, String)> = own.iter().cloned().zip(names).collect();
+    let kept = copies.exchange(&mut mesh, &named, &keepers, handle)?;
     let block_bytes = plan.output_block_bytes;
     let mut wire = Exchange::new(mesh, Some(here), UNCOUNTED, block_bytes);
     let lanes = wire.lanes_to(&keepers);

@@ -5,11 +5,10 @@
 //! and logged when it is finished and durable. One whose sender is lost is never finished, and is
 //! removed.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -54,15 +53,16 @@ struct ReplicaNotice {
 }
 
 impl Replicas {
-    /// Announces `files` to the peers that keep them, and receives their announcements; replicas
-    /// are numbered after these files. Nothing is kept for a lost peer.
+    /// Announces `files`, which have these names below the output, to the peers that keep them, and
+    /// receives their announcements; replicas are numbered after these files. Nothing is kept for a
+    /// lost peer.
     ///
     /// # Errors
     /// When a directory cannot be created.
     pub fn exchange(
         &self,
         mesh: &mut Mesh,
-        files: &[OutputFile],
+        files: &[(OutputFile, String)],
         keepers: &[Option<usize>],
         handle: &RunHandle,
     ) -> Result<HeldReplicas, JobError> {
@@ -101,7 +101,20 @@ impl Replicas {
             }
         });
         let notices = notices.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(self.held_replicas(notices, files.len()))
+        let held = self.held_replicas(notices, files.len());
+        for folder in self.folders_of(&held.files) {
+            make(folder).map_err(|why| JobError::file("create", folder, &why))?;
+        }
+        Ok(held)
+    }
+
+    /// The folders that files are in below the directories, each before those in it.
+    fn folders_of<'f>(&self, files: &'f [OutputFile]) -> BTreeSet<&'f Path> {
+        let is_below = |folder: &&Path| !self.output.iter().any(|directory| directory == folder);
+        let files = files.iter();
+        files
+            .flat_map(|file| file.path.ancestors().skip(1).take_while(is_below))
+            .collect()
     }
 
     fn held_replicas(
@@ -138,22 +151,19 @@ fn make(directory: &Path) -> io::Result<()> {
 }
 
 /// The files that a peer keeps.
-fn notices_for(files: &[OutputFile], keepers: &[Option<usize>], peer: usize) -> Vec<ReplicaNotice> {
+fn notices_for(
+    files: &[(OutputFile, String)],
+    keepers: &[Option<usize>],
+    peer: usize,
+) -> Vec<ReplicaNotice> {
     let of_peer = files.iter().zip(keepers).enumerate();
     let of_peer = of_peer.filter(|(_, (_, keeper))| **keeper == Some(peer));
-    of_peer
-        .filter_map(|(number, (file, _))| {
-            let name = file.path.file_name()?.to_str()?;
-            // Pass two writes it under an unfinished name.
-            let whole = name.strip_suffix(UNFINISHED);
-            let whole = whole.and_then(|name| name.strip_suffix('.'));
-            Some(ReplicaNotice {
-                number,
-                name: whole.unwrap_or(name).to_owned(),
-                bytes: file.bytes,
-            })
-        })
-        .collect()
+    let notice = |(number, ((file, name), _)): (usize, (&(OutputFile, String), _))| ReplicaNotice {
+        number,
+        name: name.clone(),
+        bytes: file.bytes,
+    };
+    of_peer.map(notice).collect()
 }
 
 /// A connection that fails here fails again where blocks are sent, and is reported there.
@@ -172,9 +182,10 @@ fn receive_notices(connection: &mut Incoming, handle: &RunHandle) -> Option<Vec<
         .receive(&mut text, || handle.is_cancelled())
         .ok()??;
     let table: Vec<ReplicaNotice> = serde_json::from_slice(&text[..head.len as usize]).ok()?;
-    // A name and no path, so that it stays in its directory.
-    let is_name = |notice: &ReplicaNotice| {
-        Path::new(&notice.name).file_name() == Some(OsStr::new(&notice.name))
+    // Nothing but names, so that it stays in its directory.
+    let stays = |notice: &ReplicaNotice| {
+        let mut parts = Path::new(&notice.name).components();
+        parts.all(|part| matches!(part, Component::Normal(_)))
     };
-    table.iter().all(is_name).then_some(table)
+    table.iter().all(stays).then_some(table)
 }

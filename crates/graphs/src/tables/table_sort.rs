@@ -128,11 +128,6 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let files = TableFile::find(&config.inputs, &ObjectFiles::new(&access, handle))?;
     let input_bytes = files.iter().map(|file| file.input.bytes).sum();
     let table = format_config::open(&config.format, &files, config.stable)?;
-    if table.folders().is_some() && config.limit.is_some() {
-        let why =
-            "the first rows cannot be found in folders; sort with it alone, then into folders";
-        return Err(setting_error("limit", why));
-    }
     for directory in &config.scratch {
         let refuse =
             |why: io::Error| setting_error("scratch", format!("{}: {why}", directory.display()));

@@ -415,7 +415,8 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
                 let names = crate::common::names(directory).into_iter();
                 let missing = names.filter(|name| number == 0 && !before.contains_key(name));
                 missing.map(|name| re_replicate::ReplicaTask {
-                    path: directory.join(name),
+                    path: directory.join(&name),
+                    name,
                     keeper: 1,
                 })
             })

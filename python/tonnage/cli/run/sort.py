@@ -83,7 +83,6 @@ def run_sort(
     COLUMN:nulls-first. -0.0 equals 0.0, and NaN is above all numbers.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
-    --partition-by is for one machine.
 
     The output consists of files part-00000, part-00001, ... in key order, and a manifest,
     _tonnage.json. Records with equal keys may come out in any order, unless --stable. Inputs are

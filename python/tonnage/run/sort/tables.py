@@ -133,6 +133,11 @@ def format_config(inputs: TableInput, order: TableOrder) -> dict[str, Any]:
     """
     name = input_format(inputs.names, order.format)
     output = order.output_format or name
+    if order.partition_by and order.limit is not None:
+        raise core.UsageError(
+            "the first rows cannot be found in folders; sort with it alone, then into folders",
+            setting="limit",
+        )
     [(kind, config)] = _uncompressed(inputs, order, name, output).items()
     _refuse_dropped_keys(parse_order(order.by), order.columns)
     compression = parse_compression(

@@ -94,6 +94,10 @@ class ObjectFolder:
     def url(self, name: str) -> str:
         return f"{self._url}/{name}"
 
+    def name(self, url: str) -> str:
+        """The name below the folder of an object in it."""
+        return url.removeprefix(f"{self._url}/")
+
     def objects(self) -> tuple[dict[str, int], dict[str, Any]]:
         """The names and sizes of its objects, and what was requested for that."""
         listed = core.run("folder_list", {"place": self._place})

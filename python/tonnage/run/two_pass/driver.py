@@ -257,9 +257,10 @@ def _copy(job: JobRun, lacking: Mapping[int, str]) -> None:
         return
     files: dict[str, list[messages.FileToCopy]] = {node: [] for node in nodes}
     for place, keeper in lacking.items():
-        files[schedule.owner[place]] += [
-            messages.FileToCopy(file.path, endpoints[keeper]) for file in schedule.finished[place]
-        ]
+        owner = schedule.owner[place]
+        for file in schedule.finished[place]:
+            name = job.spec.output_name(owner, file.path)
+            files[owner].append(messages.FileToCopy(file.path, name, endpoints[keeper]))
     requests = {
         node: messages.CopyFiles(
             files=files[node],

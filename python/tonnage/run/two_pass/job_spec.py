@@ -26,6 +26,7 @@ from tonnage.run.two_pass.messages import (
     SampleResult,
     WorkReport,
 )
+from tonnage.run.two_pass.output.names import name_below
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId
 
@@ -172,6 +173,11 @@ class TwoPassJob(ABC):
     def paths_on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
         """Paths as a node has them; urls are no node's."""
         return tuple(path.replace(NODE_PLACEHOLDER, node) for path in paths if not is_url(path))
+
+    def output_name(self, node: str, path: str) -> str:
+        """The name below the output of a file of a node, or of a copy there, with its folders."""
+        urls = filter(is_url, self.output)
+        return name_below(path, [*self.paths_on(node, self.output), *urls])
 
     def worker_fields(self, job: str, node: str) -> dict[str, Any]:
         return {

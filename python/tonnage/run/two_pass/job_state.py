@@ -189,7 +189,7 @@ class JobRun:
         place = partition_of(file.path)
         if file.copy:
             copies = self.copies.setdefault(place, {}).setdefault(node, {})
-            copies[Path(file.path).name] = file
+            copies[self.spec.output_name(node, file.path)] = file
         elif self.schedule.owner[place] == node:
             listed = self.partition_files.setdefault(place, PartitionFiles())
             listed.add(file)
@@ -205,11 +205,12 @@ class JobRun:
         files = schedule.finished.get(place)
         if not files or schedule.copies is None or place in schedule.copies:
             return
-        sizes = {Path(file.path).name: file.total.bytes for file in files}
+        owner = schedule.owner[place]
+        sizes = {self.spec.output_name(owner, file.path): file.total.bytes for file in files}
         for node, copies in self.copies.get(place, {}).items():
             copied = {name: copies[name].bytes for name in copies if name in sizes}
-            if node != schedule.owner[place] and copied == sizes:
-                paths = tuple(copies[Path(file.path).name].path for file in files)
+            if node != owner and copied == sizes:
+                paths = tuple(copies[name].path for name in sizes)
                 schedule.copy_finished(place, Copy(node, paths))
                 return
 

@@ -197,9 +197,10 @@ class PassTwo(Message, frozen=True, kw_only=True):
 
 
 class FileToCopy(Message, frozen=True):
-    """A finished file, and the endpoint that is to keep a copy."""
+    """A finished file, its name below the output, and the endpoint that is to keep a copy."""
 
     path: str
+    name: str
     keeper: int
 
 

@@ -38,7 +38,14 @@ from tonnage.run.storage.hive import input_paths
 from tonnage.run.storage.object_store import HIDDEN, is_url
 from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_spec import WorkerConfig
-from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
+from tonnage.run.two_pass.output.names import (
+    COPIES,
+    MANIFEST,
+    UNFINISHED_PREFIX,
+    is_part,
+    part_files,
+    remove_empty_folders,
+)
 from tonnage.run.two_pass.output.object_store import OTHER_JOB, ObjectStoreSteps, manifest_json
 from tonnage.run.two_pass.output.replication_steps import ReplicationSteps
 from tonnage.run.two_pass.splits import FileId, file_id, object_id
@@ -221,9 +228,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
 
     def seal(self, request: messages.Seal, on_progress: OnProgress) -> None:
         for directory in self._copied_to:
-            for path in directory.glob("*"):
-                if path.name not in request.copies:
-                    path.unlink()
+            _remove_others(directory, request.copies)
         content = manifest_json(request.manifest)
         for output in request.output:
             write_atomically(Path(output) / MANIFEST, content)
@@ -234,18 +239,12 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         for directory in {*self._config.output, *request.parts}:
             home = Path(directory) / f"{UNFINISHED_PREFIX}{self._config.job}"
             if directory in request.parts and home.exists():  # Else it may be another job's.
-                self._remove_others(directory, request.parts[directory])
+                _remove_others(Path(directory), request.parts[directory])
             with suppress(FileNotFoundError):
                 shutil.rmtree(home)  # While it is there nobody takes the output for whole.
         for copies in self._copied_to:
             with suppress(OSError):
                 copies.rmdir()  # If it keeps none.
-
-    def _remove_others(self, directory: str, parts: Collection[str]) -> None:
-        """Removes other parts, which do not count: the node that was to drop them may have died."""
-        for path in Path(directory).glob("part-*"):
-            if is_part(path.name) and path.name not in parts:
-                path.unlink()
 
     def _note_listed(self) -> None:
         self._listed = sum(1 for _ in self._lines())
@@ -388,9 +387,11 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         but: Collection[int] = (),
     ) -> None:
         for directory in directories:
-            for path in (*Path(directory).glob("part-*"), *Path(directory, COPIES).glob("part-*")):
-                if is_part(path.name, only, but):
-                    path.unlink(missing_ok=True)
+            for place in (Path(directory), Path(directory, COPIES)):
+                for path in part_files(place):
+                    if is_part(path.name, only, but):
+                        path.unlink(missing_ok=True)
+                remove_empty_folders(place)
 
     def _forget(self, *, only: Collection[int] | None = None, but: Collection[int] = ()) -> None:
         if self._list.exists():
@@ -399,15 +400,19 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 line
                 for line in lines
                 if line.endswith("\n")
-                and not is_part(
-                    os.path.basename(decode(line, messages.FinishedFile, self._list).path),
-                    only,
-                    but,
-                )
+                and not is_part(decode(line, messages.FinishedFile, self._list).path, only, but)
             ]
             if len(stays) < len(lines):
                 write_atomically(self._list, "".join(stays).encode())
         self._remove_parts(self._config.output, only=only, but=but)
+
+
+def _remove_others(directory: Path, parts: Collection[str]) -> None:
+    """Removes other parts, which do not count: the node that was to drop them may have died."""
+    for path in part_files(directory):
+        if str(path.relative_to(directory)) not in parts:
+            path.unlink()
+    remove_empty_folders(directory)
 
 
 def is_system_error(why: BaseException | None) -> bool:

@@ -189,8 +189,6 @@ def test_types_of_all_nodes_are_joined_or_refused(disk: Path) -> None:
 
 
 def test_what_clusters_cannot_sort_is_refused_in_one_line(disk: Path) -> None:
-    with pytest.raises(core.UsageError, match="a cluster does not do this"):
-        job(disk, [str(disk)], TableOrder(by="k", partition_by=["k"]))
     with pytest.raises(core.UsageError, match="a cluster reads whole folders of a store"):
         job(disk, ["s3://b/x*"], TableOrder(by="k"))
     (disk / "in" / "day=1").mkdir(parents=True)

@@ -59,7 +59,7 @@ def file_numbers(splits: Sequence[Split], roots_of: Callable[[str], Sequence[str
     Inputs come as they were given, files of directories by name; those of one output, which
     was written to several directories, are one sequence. ``roots_of`` gives a node's inputs.
     """
-    of_output = all(is_part(os.path.basename(split.path)) for split in splits)
+    of_output = all(is_part(split.path) for split in splits)
 
     def place(split: Split) -> tuple[int, list[str], tuple[str, ...]]:
         if of_output:

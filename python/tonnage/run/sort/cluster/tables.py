@@ -12,7 +12,6 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +47,6 @@ from tonnage.run.two_pass.messages import NodeInventory, PassOne, PassTwo, Split
 from tonnage.run.two_pass.schedule import Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
 
-ON_CLUSTERS = {
-    *("by", "stable", "unique", "limit", "columns", "schema"),
-    *("file_bytes", "format", "output_format", "dialect", "compression"),
-}
-"""What of a `TableOrder` clusters do."""
 PLACES_PER_NODE = 16
 PLACES = 64
 """Places to sample: so many on each node, and so many at least."""
@@ -336,12 +330,6 @@ def table_sort_job(order: TableOrder, **fields: Any) -> TableSortJob:
     Raises:
         UsageError: It needs what only a sort on one machine has.
     """
-    for each in fields_of(order):
-        if each.name not in ON_CLUSTERS and getattr(order, each.name) != each.default:
-            raise core.UsageError(
-                "a cluster does not do this; sort on one machine, or leave it out",
-                setting=each.name,
-            )
     if url := next((each for each in fields["inputs"] if is_url(each) and is_glob(each)), None):
         raise core.UsageError(
             f"input {url}: a cluster reads whole folders of a store; specify the folder"

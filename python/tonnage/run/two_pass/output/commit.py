@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
@@ -27,7 +26,7 @@ def seal(job: JobRun) -> bool:
         records=schedule.written.records,
         bytes=schedule.written.bytes,
         checksum=f"{schedule.written.checksum:x}",
-        parts=[Path(each["path"]).name for each in files],
+        parts=[job.spec.output_name(each["node"], each["path"]) for each in files],
     )
     if job.spec.output_url is not None:
         sizes = {each["path"]: each["bytes"] for each in files}
@@ -41,9 +40,9 @@ def seal(job: JobRun) -> bool:
 
 
 def _seal_directories(job: JobRun, manifest: Manifest, files: Sequence[Mapping[str, Any]]) -> bool:
-    schedule, names = job.schedule, _names(files)
+    schedule, names = job.schedule, _names(job, files)
     copies = [
-        (copy.node, Path(path).name)
+        (copy.node, job.spec.output_name(copy.node, path))
         for copy in (schedule.copies or {}).values()
         for path in copy.paths
     ]
@@ -94,7 +93,7 @@ def leave(job: JobRun) -> None:
     for each in files:
         if not is_url(each["path"]):
             sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
-    names, again = _names(files), True
+    names, again = _names(job, files), True
     while again:
         there = {*pool.nodes}
         job.surviving_readers = {
@@ -146,10 +145,11 @@ def _files_in_order(job: JobRun) -> list[dict[str, Any]]:
     ]
 
 
-def _names(files: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+def _names(job: JobRun, files: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
     names: dict[str, set[str]] = {}
     for each in files:
-        names.setdefault(each["node"], set()).add(Path(each["path"]).name)
+        name = job.spec.output_name(each["node"], each["path"])
+        names.setdefault(each["node"], set()).add(name)
     return names
 
 

@@ -91,7 +91,7 @@ class ObjectStoreSteps(WorkerSteps):
         # First, so that nothing comes after it was looked for.
         cleared = self._clear([], uploads=True)
         listed, _ = self._folder.objects()
-        wanted = {self._name(url): size for url, size in request.sizes.items()}
+        wanted = {self._folder.name(url): size for url, size in request.sizes.items()}
         for name, size in wanted.items():
             if listed.get(name) != size:
                 raise core.RunError(
@@ -160,9 +160,6 @@ class ObjectStoreSteps(WorkerSteps):
 
     def _url(self, name: str) -> str:
         return self._folder.url(name)
-
-    def _name(self, url: str) -> str:
-        return url.rpartition("/")[2]
 
     def _refuse_folder(self, name: str) -> None:
         url = self._config.output_url

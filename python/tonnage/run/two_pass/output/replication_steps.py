@@ -16,11 +16,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tonnage.base import core
 from tonnage.base.records import fsync_directory
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.messages import AdoptCopies, CopyFiles, Mesh, WorkReport
-from tonnage.run.two_pass.output.names import COPIES
+from tonnage.run.two_pass.output.names import COPIES, name_below
 
 OnProgress = core.OnProgress
 
@@ -33,7 +35,7 @@ class ReplicationSteps(ABC):
         self._forget(only={*request.keeps})
         self._note_listed()
         config = {
-            "files": [{"path": each.path, "keeper": each.keeper} for each in request.files],
+            "files": [msgspec.structs.asdict(each) for each in request.files],
             "copies": self._copies(request.mesh),
             "memory_bytes": self._config.memory_bytes,
         }
@@ -43,10 +45,13 @@ class ReplicationSteps(ABC):
         """Makes copies the node's own output; those that are so already stay."""
         self._note_listed()
         for number, file in enumerate(request.files):
-            own = Path(file.path)
-            if (copy := own.parent / COPIES / own.name).exists():
+            own, name = Path(file.path), name_below(file.path, self._config.output)
+            output = own.parents[name.count("/")]
+            if (copy := output / COPIES / name).exists():
+                own.parent.mkdir(parents=True, exist_ok=True)
                 copy.rename(own)
-                fsync_directory(own.parent)
+                for folder in own.parents[: name.count("/") + 1]:
+                    fsync_directory(folder)
             if os.stat(own).st_size != file.sum.bytes:
                 raise OSError(errno.EIO, "the file is incomplete", file.path)
             about = {"records": file.sum.records, "bytes": file.sum.bytes}
