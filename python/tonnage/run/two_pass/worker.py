@@ -9,6 +9,7 @@
         finished.jsonl             the files of finished partitions, in the first one
     OUTPUT/.tonnage-unfinished-JOB/   until the manifest is there: `tonnage valsort` refuses it
     OUTPUT/part-00012              a partition; part-00012-00001 and so on, if it is several files
+    OUTPUT/day=1/part-00012        what it has of a folder, if the output has folders
     OUTPUT/_copies/part-00007      a copy of another node's, if copies are kept (`replication`)
     OUTPUT/_tonnage.json           the manifest, last
 

@@ -156,6 +156,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["none", "replicated"])
 @pytest.mark.parametrize("trouble", LOSSES, ids=lambda each: each.what)
 def test_what_a_lost_node_had_others_do_again(
