@@ -7,13 +7,14 @@
 //! blocks may.
 
 use serde::{Deserialize, Serialize};
+use tonnage_stages::work::LONGEST_BLOCK;
 
 use crate::error::{JobError, setting_error};
 use crate::memory_plan::{INDEX_BYTES, PART_BYTES, SHORT_PART_BYTES, buffers_of_receive};
 
 const ALIGNMENT: usize = 4096;
 /// Blocks: as long as a device likes, and the shortest.
-const BLOCK_BYTES: [usize; 2] = [256 << 10, 16 << 10];
+const BLOCK_BYTES: [usize; 2] = [LONGEST_BLOCK, 16 << 10];
 /// The longest split.
 const SPLIT_BYTES: usize = 16 << 20;
 /// Shorter ones are not worth a request of their own.

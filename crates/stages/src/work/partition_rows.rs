@@ -22,6 +22,9 @@ use crate::ports::{BLOCKS, SPLITS};
 use crate::totals::{Total, Totals};
 use crate::work::open_blocks::OpenBlocks;
 
+/// The longest block of rows, and so the longest row.
+pub const LONGEST_BLOCK: usize = 256 << 10;
+
 /// Takes some rows of a split.
 pub type TakeRows<'a> = &'a mut dyn FnMut(Rows<'_>) -> Result<(), StageError>;
 
@@ -173,9 +176,15 @@ impl Stage for RowPartitioner {
 }
 
 fn too_long(row_bytes: usize, block_bytes: usize) -> Failure {
-    Failure::bad_input(format!(
-        "a row has {row_bytes} bytes, and with this memory a row may have {block_bytes}; use more memory"
-    ))
+    Failure::bad_input(match row_bytes > LONGEST_BLOCK {
+        true => format!(
+            "a row has {row_bytes} bytes, and rows may have {LONGEST_BLOCK}; leave long columns out"
+        ),
+        false => format!(
+            "a row has {row_bytes} bytes, and with this memory a row may have {block_bytes}; use more \
+             memory"
+        ),
+    })
 }
 
 /// A buffer that was read, as the bytes of its extent's pieces; its memory is free when the last

@@ -165,6 +165,33 @@ def test_one_line_of_zeros_is_refused_within_memory(tonnage: Tonnage, codec: str
         assert not (disk / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "row", "why"),
+    [
+        (
+            "in.txt",
+            b"x" * 5_000_000,
+            "a record that begins behind byte 0 has more than .* too long",
+        ),
+        ("in.json", b'{"k": "' + b"x" * 5_000_000 + b'"}', "its first line has more than a MiB"),
+        (
+            "in.csv",
+            b"k,v\n1," + b"x" * 400_000,
+            "has 4000.. bytes, and rows may have 262144; leave",
+        ),
+    ],
+)
+@pytest.mark.parametrize("memory", [32 * MIB, 1024 * MIB])
+def test_records_are_too_long_whatever_memory_there_is(
+    name: str, row: bytes, why: str, memory: int
+) -> None:
+    with disk_dir() as disk:
+        (disk / name).write_bytes(row + b"\n")
+        with pytest.raises(core.UsageError, match=why):
+            sort_text(disk, [disk / name], "line" if name == "in.txt" else "k", memory)
+        assert not (disk / "out").exists()
+
+
 def test_other_codecs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.log.xz").write_bytes(lzma.compress(b"line\n"))
     order = "is compressed with xz; decompress it, or use one of gzip, zstd, bzip2"

@@ -119,3 +119,15 @@ def test_blank_lines_are_values_of_one_column_and_no_records_of_several(
     blank = [b"\n", b"\r\n", b"\n"] if columns == 1 else []
     assert b"".join(part.read_bytes() for part in parts) == b"".join([header, last, first, *blank])
     assert record.records == 2 + len(blank)
+
+
+@pytest.mark.parametrize("output", [None, "json"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_later_files_whose_lines_end_with_a_return_are_refused(
+    output: str | None, suffix: str, tmp_path: Path
+) -> None:
+    later = (HEADER + ROWS[1]).replace(b"\n", b"\r")
+    files = {"a.csv": HEADER + ROWS[0], f"b.csv{suffix}": gzip.compress(later) if suffix else later}
+    inputs = write(tmp_path / "in", files)
+    with pytest.raises(core.UsageError, match=r"b\.csv\S*: its lines end with a carriage return"):
+        sort_files(tmp_path, inputs, TableOrder(by="k", output_format=output))

@@ -62,6 +62,10 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         if first.is_some_and(|first| first.contains(&0)) {
             return Err(usage_error(format!("input {file}: {NO_TEXT}")));
         }
+        if end == 0 {
+            let why = "its first line has more than a MiB, and that is too long";
+            return Err(usage_error(format!("input {file}: {why}")));
+        }
         let lines = charset.to_utf8(&lines[..end]);
         let lines = lines.map_err(|why| usage_error(format!("input {file}: {why}")))?;
         text = String::from_utf8_lossy(&lines).into_owned();

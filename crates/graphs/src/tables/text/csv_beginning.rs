@@ -11,7 +11,7 @@ use tonnage_formats::types::{name_of, write_schema};
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::RunHandle;
 
-use super::inputs::{BYTE_ORDER_MARK, INFERRED_BYTES, NO_TEXT, TextInput};
+use super::inputs::{BYTE_ORDER_MARK, ENDS_WITH_RETURN, INFERRED_BYTES, NO_TEXT, TextInput};
 use crate::error::{JobError, usage_error};
 use crate::objects::object_input::ObjectStorage;
 use crate::tables::input::object_file::ObjectFiles;
@@ -218,8 +218,7 @@ fn check_first(first: &[u8]) -> Result<(), String> {
         return Err("its first line names no columns".to_owned());
     }
     if first.trim_ascii_end().contains(&b'\r') {
-        let why = "its lines end with a carriage return alone; convert these to newlines";
-        return Err(why.to_owned());
+        return Err(ENDS_WITH_RETURN.to_owned());
     }
     Ok(())
 }

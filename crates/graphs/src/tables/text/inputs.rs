@@ -24,6 +24,9 @@ pub const INFERRED_BYTES: usize = 1 << 20;
 /// Why a file is refused whose first line has a NUL byte.
 pub const NO_TEXT: &str =
     "its first line has NUL bytes, as of UTF-16 or of what is no text; convert it to UTF-8";
+/// Why a file is refused that has no newlines, but should.
+pub const ENDS_WITH_RETURN: &str =
+    "its lines end with a carriage return alone; convert these to newlines";
 /// What a file in UTF-8 may begin with.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -143,10 +146,18 @@ impl TextInputs {
             return Ok(());
         }
         for file in &self.files {
-            let begin = file.beginning(BYTE_ORDER_MARK.len() + header.len() + 1)?;
+            let begin = file.beginning(BYTE_ORDER_MARK.len() + header.len() + 2)?;
             let begin = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&begin);
-            let is_same = begin.starts_with(header)
-                && matches!(begin.get(header.len()), None | Some(b'\n' | b'\r'));
+            let behind = begin.strip_prefix(header);
+            if behind
+                .is_some_and(|behind| behind.len() > 1 && behind[0] == b'\r' && behind[1] != b'\n')
+            {
+                return Err(usage_error(format!(
+                    "input {}: {ENDS_WITH_RETURN}",
+                    file.file.name()
+                )));
+            }
+            let is_same = matches!(behind, Some([] | [b'\n' | b'\r', ..]));
             if !begin.is_empty() && !is_same {
                 return Err(usage_error(format!(
                     "input {}: its first line is not {:?}, that of the first input; sort files with \

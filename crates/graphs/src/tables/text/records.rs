@@ -21,6 +21,9 @@ const COMPRESSED_SPAN: u64 = 1 << 44;
 /// The longest record of a sample of a compressed file.
 const LONGEST_SAMPLED: usize = 1 << 20;
 
+/// Why a long record is refused, whatever memory there is.
+const TOO_LONG: &str = "that is too long; check its quotes and line ends, or leave it out";
+
 /// How files are divided into records.
 #[derive(Clone, Debug)]
 pub struct RecordFormat {
@@ -252,8 +255,7 @@ impl TextFile {
             CutError::TooLong { split, bytes } => {
                 let begin = self.split_begin(split);
                 self.refusal(&format!(
-                    "a record that begins behind byte {begin} has more than {bytes} bytes, and \
-                     with this memory that is too long; use more memory"
+                    "a record that begins behind byte {begin} has more than {bytes} bytes, and {TOO_LONG}"
                 ))
             }
             CutError::Unclosed { split, at } => self.unclosed(self.split_begin(split) + at as u64),
@@ -276,7 +278,7 @@ impl TextFile {
             StreamError::Unclosed { offset } => self.unclosed(offset),
             StreamError::Damaged(why) => self.refusal(&why.to_string()),
             StreamError::TooLong { offset } => self.refusal(&format!(
-                "the record at byte {offset} of its text is too long for this memory; use more memory"
+                "the record at byte {offset} of its text has more than a MiB, and {TOO_LONG}"
             )),
         }
     }
