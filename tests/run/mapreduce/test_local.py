@@ -155,6 +155,30 @@ def test_groups_are_those_of_a_dict(
             assert pc.sort_indices(plain).to_pylist() == list(range(len(plain)))
 
 
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_record_batch_that_memory_does_not_hold_is_refused(
+    disk: Path, compression: str | None, dictionary: bool
+) -> None:
+    """Also one that is short in the file."""
+    keys = pa.array(range(1000)).dictionary_encode() if dictionary else pa.array(range(1000))
+    rows = pa.record_batch({"key": keys, "text": ["x" * 40_000] * 1000})
+    path = disk / "in.arrow"
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with (
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_file(file, rows.schema, options=options) as writer,
+    ):
+        writer.write_batch(rows)
+    job = MapReduce(map=lambda rows: rows.select(["key"]), key="key", reduce=lambda rows: rows)
+    why = (
+        r"in\.arrow.* a record batch has 40\d{6} bytes, and a thread has memory for one of \d+; use"
+    )
+    with pytest.raises(core.RunError, match=why):
+        done(disk, job, path, memory="64MiB")
+    assert done(disk, job, path, memory="512MiB")[1].num_rows == 1000
+
+
 def test_a_key_of_several_columns(disk: Path) -> None:
     draw = random.Random(2)
     rows = [

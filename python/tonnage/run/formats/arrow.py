@@ -35,6 +35,10 @@ TAIL_BYTES = 64 << 10
 """Read at once: most footers are shorter."""
 DICTIONARIES, BATCHES = 2, 3
 """Fields of the footer."""
+HEADER, BUFFERS, COMPRESSION = 2, 2, 3
+"""Fields of a message, and of the record batch that it has."""
+BATCH_BUFFERS = 4
+"""What a batch may have of a reader's memory: it has as much again for the batch's parts."""
 
 
 class Block(NamedTuple):
@@ -114,9 +118,20 @@ class Arrow(ChunkFormat, UnitFormat, OutputFormat):
     ) -> Iterator[pa.RecordBatch]:
         footer = sources.cached(file, _footer)
         block = footer.batches[begin]
+        most = BATCH_BUFFERS * sources.reader_bytes
+        self._check_size(block.body_bytes, most)
         with sources.open(file) as opened:
             opened.seek(block.offset)
-            yield _decode(opened.read(block.end - block.offset), footer)
+            data = opened.read(block.end - block.offset)
+        self._check_size(_decoded_bytes(data), most)
+        yield _decode(data, footer)
+
+    def _check_size(self, size: int, most: int) -> None:
+        if size > most:
+            raise pa.ArrowInvalid(
+                f"a record batch has {size} bytes, and a thread has memory for one of {most}; use "
+                f"more memory or fewer workers, or {self.SMALLER_CHUNKS}"
+            )
 
     @staticmethod
     def writer(file: Any, schema: pa.Schema) -> Any:
@@ -171,15 +186,47 @@ def _footer(file: InputFile, sources: Sources) -> Footer:
     return Footer(schema, batches, head if dictionaries else b"")
 
 
+def _decoded_bytes(data: bytes) -> int:
+    """The bytes of a record batch as it is and, if it is compressed, decompressed.
+
+    Each buffer of a compressed one begins with the length that it has then.
+    """
+    message = pa.ipc.read_message(pa.py_buffer(data))
+    body = b"" if message.body is None else memoryview(message.body)
+    try:
+        metadata = message.metadata.to_pybytes()
+        header = _pointed(metadata, struct.unpack_from("<I", metadata)[0], HEADER)
+        if header is None or _pointed(metadata, header, COMPRESSION) is None:
+            return len(body)
+        buffers = _structs(metadata, header, BUFFERS, struct.Struct("<qq"))
+        lengths = [
+            struct.unpack_from("<q", body, offset)[0] for offset, length in buffers if length
+        ]
+    except struct.error as why:
+        raise pa.ArrowInvalid(f"the record batch is damaged: {why}") from why
+    return len(body) + int(sum(max(length, 0) for length in lengths))
+
+
 def _blocks(footer: bytes, field: int) -> list[Block]:
-    (table,) = struct.unpack_from("<I", footer)
-    fields = table - struct.unpack_from("<i", footer, table)[0]
-    (fields_bytes,) = struct.unpack_from("<H", footer, fields)
-    place = 4 + 2 * field
-    offset = struct.unpack_from("<H", footer, fields + place)[0] if place < fields_bytes else 0
-    if not offset:
+    root = struct.unpack_from("<I", footer)[0]
+    return [Block(*each) for each in _structs(footer, root, field, struct.Struct("<qi4xq"))]
+
+
+def _structs(data: bytes, table: int, field: int, kind: struct.Struct) -> list[tuple[int, ...]]:
+    """The elements of a field that is a vector."""
+    vector = _pointed(data, table, field)
+    if vector is None:
         return []
-    vector = table + offset + struct.unpack_from("<I", footer, table + offset)[0]
-    (count,) = struct.unpack_from("<I", footer, vector)
-    block = struct.Struct("<qi4xq")
-    return [Block(*block.unpack_from(footer, vector + 4 + n * block.size)) for n in range(count)]
+    (count,) = struct.unpack_from("<I", data, vector)
+    return [kind.unpack_from(data, vector + 4 + number * kind.size) for number in range(count)]
+
+
+def _pointed(data: bytes, table: int, field: int) -> int | None:
+    """Where a field is that is a vector or a table; None if there is none."""
+    fields = table - struct.unpack_from("<i", data, table)[0]
+    (fields_bytes,) = struct.unpack_from("<H", data, fields)
+    place = 4 + 2 * field
+    offset = struct.unpack_from("<H", data, fields + place)[0] if place < fields_bytes else 0
+    if not offset:
+        return None
+    return int(table + offset + struct.unpack_from("<I", data, table + offset)[0])
