@@ -83,3 +83,22 @@ def test_what_folders_cannot_say_is_refused(order: TableOrder, why: str, tmp_pat
     source = write(tmp_path / "in", "in.csv")
     with pytest.raises(core.UsageError, match=why):
         sort_files(tmp_path, [source], order)
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.json"])
+def test_a_file_agrees_with_its_folder_or_is_named(name: str, tmp_path: Path) -> None:
+    source = write(tmp_path / "in", name)
+    for path in source.rglob(name):
+        year = path.parent.parent.name.removeprefix("year=")
+        rows = [{"k": 1, "year": int(year)}, {"k": 2, "year": int(year)}]
+        lines = [json.dumps(row) if name == "in.json" else f"{row['k']},{year}" for row in rows]
+        path.write_text("\n".join([*([] if name == "in.json" else ["k,year"]), *lines, ""]))
+    order = TableOrder(by="year,k", format=name[3:], output_format="parquet")
+    assert [row["k"] for row in rows_of(sort_files(tmp_path, [source], order)[1])] == [1, 2, 1, 2]
+    [wrong] = (source / "year=2024").rglob(name)
+    wrong.write_text(wrong.read_text().replace("2024", "2022"))
+    again = tmp_path / "again"
+    again.mkdir()
+    why = rf"input {wrong}: column \"year\" has 2022, but its folder says 2024; correct one"
+    with pytest.raises(core.UsageError, match=why):
+        sort_files(again, [source], order)

@@ -73,10 +73,10 @@ impl RowSource for TypedRows {
                 records.check_quotes(record)?;
                 let pushed = batch.push(&records, record);
                 pushed.map_err(|why| records.refusal(record.offset, &why))?;
-                batch.give_if_full(take)?;
+                batch.give_if_full(&records, take)?;
             }
             // The next ones may be of before these.
-            batch.give(take)
+            batch.give(&records, take)
         })
     }
 }
@@ -133,9 +133,9 @@ impl RowSource for TypedSample {
             for record in records.iter() {
                 // Pass one reports what cannot be read, if it is a record at all.
                 let _passed_over = batch.push(&records, record);
-                batch.give_if_full(take)?;
+                batch.give_if_full(&records, take)?;
             }
-            batch.give(take)
+            batch.give(&records, take)
         })
     }
 }
@@ -186,15 +186,19 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    fn give_if_full(&mut self, take: TakeRows<'_>) -> Result<(), StageError> {
+    fn give_if_full(
+        &mut self,
+        records: &FileRecords<'_>,
+        take: TakeRows<'_>,
+    ) -> Result<(), StageError> {
         match self.text_bytes + self.numbers.len() * self.row_bytes >= BATCH_BYTES {
-            true => self.give(take),
+            true => self.give(records, take),
             false => Ok(()),
         }
     }
 
-    /// Gives the rows so far.
-    fn give(&mut self, take: TakeRows<'_>) -> Result<(), StageError> {
+    /// Gives the rows so far, which are of these records' file.
+    fn give(&mut self, records: &FileRecords<'_>, take: TakeRows<'_>) -> Result<(), StageError> {
         if self.numbers.is_empty() {
             return Ok(());
         }
@@ -202,9 +206,10 @@ impl<'a> Batch<'a> {
         let batch = self.reader.finish().map_err(|why| fail(why.to_string()))?;
         let batch = match &self.columns.of_files {
             None => batch,
-            Some(of_files) => of_files[self.file]
-                .arrange(&batch)
-                .map_err(Failure::bad_input)?,
+            Some(of_files) => of_files[self.file].arrange(&batch).map_err(|why| {
+                let name = records.input.file.name();
+                Failure::bad_input(format!("input {name}: {why}"))
+            })?,
         };
         let opened = self.writer.open(&batch);
         opened.map_err(|why| fail(why.to_string()))?;
