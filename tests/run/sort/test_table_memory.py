@@ -213,3 +213,36 @@ def test_long_rows_in_short_files(tonnage: Tonnage, disk: Path, shape: str, name
     record = sort_within(tonnage, disk, source, "--by", "int", rows=len(rows))
     assert record["shuffled_bytes"] > 20 * source.stat().st_size
     check_order(disk / "out", "int")
+
+
+def with_a_long_row(path: Path, long_bytes: int) -> list[int]:
+    """Write 60,000 rows in an Arrow file, one of them long; gives the sorted numbers of all."""
+    numbers = np.random.default_rng(7).permutation(60_000)
+    texts = ["short"] * len(numbers)
+    texts[20_123] = "x" * long_bytes
+    write_arrow(pa.table({"int": numbers, "text": texts}), path, None)
+    return sorted(numbers.tolist())
+
+
+@pytest.mark.parametrize("options", [(), ("--stable", "--unique"), ("--limit=60000",)])
+def test_a_row_longer_than_blocks(tonnage: Tonnage, disk: Path, options: tuple[str, ...]) -> None:
+    numbers = with_a_long_row(disk / "in.arrow", 900_000)
+    sort_within(tonnage, disk, disk / "in.arrow", "--by", "int", *options, rows=len(numbers))
+    out = pa_dataset.dataset(disk / "out" / "part-00000.arrow", format="ipc").to_table()
+    for part in sorted((disk / "out").glob("part-*"))[1:]:
+        out = pa.concat_tables([out, pa_dataset.dataset(part, format="ipc").to_table()])
+    assert out["int"].to_pylist() == numbers
+    lengths = pc.value_counts(pc.binary_length(out["text"])).to_pylist()
+    assert {(each["values"], each["counts"]) for each in lengths} == {(5, 59_999), (900_000, 1)}
+
+
+def test_a_row_too_long_for_the_memory(tonnage: Tonnage, disk: Path) -> None:
+    with_a_long_row(disk / "in.arrow", 6_000_000)
+    where = ("--output", disk / "out", "--scratch", disk)
+    refused = tonnage.run(
+        "run", "sort", disk / "in.arrow", "--by=int", *where, "--memory=64MiB", check=False
+    )
+    assert refused.returncode == 2
+    assert "are not enough for rows of up to 60000" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not (disk / "out").exists()

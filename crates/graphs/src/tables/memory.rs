@@ -7,14 +7,18 @@
 //! blocks may.
 
 use serde::{Deserialize, Serialize};
-use tonnage_stages::work::LONGEST_BLOCK;
 
 use crate::error::{JobError, setting_error};
 use crate::memory_plan::{INDEX_BYTES, PART_BYTES, SHORT_PART_BYTES, buffers_of_receive};
 
 const ALIGNMENT: usize = 4096;
-/// Blocks: as long as a device likes, and the shortest.
-const BLOCK_BYTES: [usize; 2] = [LONGEST_BLOCK, 16 << 10];
+/// Blocks: as long as a device likes, and the shortest; one that has a longer row is as long as that.
+const BLOCK_BYTES: [usize; 2] = [256 << 10, 16 << 10];
+/// Copies of a row while it is decoded or encoded, which count where a row is longer than blocks are
+/// otherwise.
+const ROW_COPIES: usize = 4;
+/// The fewest partitions: those of a partition that is divided again.
+const FEWEST_PARTITIONS: usize = 3;
 /// The longest split.
 const SPLIT_BYTES: usize = 16 << 20;
 /// Shorter ones are not worth a request of their own.
@@ -52,6 +56,8 @@ pub struct TableShape {
     pub rows_bytes: u64,
     /// About how many bytes a row has.
     pub row_bytes: usize,
+    /// How many bytes the longest known row has.
+    pub longest_row: usize,
     /// The whole budget.
     pub memory_bytes: usize,
     /// Threads.
@@ -192,6 +198,7 @@ impl TablePlan {
         let TableShape {
             rows_bytes,
             row_bytes,
+            longest_row,
             memory_bytes,
             workers,
             devices: (scratches, outputs),
@@ -205,6 +212,13 @@ impl TablePlan {
             longest_partition,
         } = *shape;
         let align = |bytes: usize| bytes / ALIGNMENT * ALIGNMENT;
+        let row_block = longest_row.next_multiple_of(ALIGNMENT);
+        let [long_block, short_block] = BLOCK_BYTES.map(|bytes| bytes.max(row_block));
+        let copies_bytes = match longest_row > BLOCK_BYTES[0] {
+            true => ROW_COPIES * longest_row,
+            false => 0,
+        };
+        let decoding_bytes = decoding_bytes + copies_bytes;
         let (_, split_buffers) = splits(memory_bytes, workers, requests.downloads);
         let (output_block_bytes, output_blocks) = match requests.uploads {
             0 => output_blocks(memory_bytes, workers, outputs, depth),
@@ -213,7 +227,7 @@ impl TablePlan {
         // Each worker sorts one, while the next is read for it.
         let slots = workers + workers.max(scratches);
         let group_bytes = (memory_bytes / 16 / workers).min(GROUP_BYTES);
-        let encoding_bytes = encoding_bytes + 2 * group_bytes;
+        let encoding_bytes = encoding_bytes + copies_bytes + 2 * group_bytes;
         let for_slots = memory_bytes
             .saturating_sub(output_blocks * output_block_bytes + workers * encoding_bytes)
             .max(ALIGNMENT);
@@ -229,30 +243,36 @@ impl TablePlan {
         };
         let one = need((split_buffers, decoders));
         let open = memory_bytes.saturating_sub(one) / 2;
-        let most = open / (decoders * BLOCK_BYTES[1]).max(1);
+        let most = open / (decoders * short_block).max(1);
         let needed = usize::try_from(rows_bytes.div_ceil(fits)).unwrap_or(usize::MAX);
         // More partitions than are needed have blocks as long as a device likes.
-        let spare = open / (decoders * BLOCK_BYTES[0]);
+        let spare = open / (decoders * long_block);
         let short = usize::try_from(rows_bytes / PARTITION_BYTES).unwrap_or(usize::MAX);
         let partitions = needed
             .max(short.min(spare))
             .max(2 * workers * endpoints)
             .min(most);
-        if most == 0 || slot_bytes <= ALIGNMENT {
-            return Err(setting_error(
-                "memory",
-                format!(
-                    "{memory_bytes} bytes are not enough: decoding or encoding alone takes {} \
-                     bytes; use more",
-                    one.max(workers * encoding_bytes)
-                ),
-            ));
-        }
         // Each connection has a block, and what is received as much room as what is spare here.
         let on_wire = if links == 0 { 1 } else { 2 };
+        let most_block = align(open / on_wire / (links + scratches));
+        let (fewest, shortest) = match row_block > BLOCK_BYTES[1] {
+            true => (FEWEST_PARTITIONS, 2 * row_block),
+            false => (1, 2 * ALIGNMENT),
+        };
+        if most < fewest || slot_bytes < shortest || most_block < short_block {
+            let why = match longest_row > BLOCK_BYTES[0] {
+                true => format!("not enough for rows of up to {longest_row} bytes"),
+                false => format!(
+                    "not enough: decoding or encoding alone takes {} bytes",
+                    one.max(workers * encoding_bytes)
+                ),
+            };
+            let why = format!("{memory_bytes} bytes are {why}; use more");
+            return Err(setting_error("memory", why));
+        }
         let block_bytes = align(open / (decoders * partitions))
-            .min(align(open / on_wire / (links + scratches)))
-            .clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
+            .min(most_block)
+            .clamp(short_block, long_block);
         let spare_blocks = ((scratches + links) * 4 * depth)
             .min(open / on_wire / block_bytes)
             .max(scratches);
@@ -414,6 +434,7 @@ mod tests {
         fn what_moves_in_pass_one_fits_into_memory(
             rows_bytes in 0_u64..10_000_000_000_000,
             row_bytes in 1_usize..100_000,
+            longest_row in 0_usize..(2 << 20),
             memory_bytes in (8_usize << 20)..(8 << 30),
             workers in 1_usize..64,
             devices in (1_usize..5, 1_usize..5),
@@ -424,7 +445,8 @@ mod tests {
         ) {
             let (split_span, _) = splits(memory_bytes, workers, 0);
             let shape = TableShape {
-                rows_bytes, row_bytes, memory_bytes, workers, devices, decoding_bytes, split_span,
+                rows_bytes, row_bytes, longest_row, memory_bytes, workers, devices, decoding_bytes,
+                split_span,
                 encoding_bytes: 64 << 10,
                 depth: 8, endpoints, links: (endpoints - 1) * connections, longest_partition: None,
                 requests: StoreRequests::default(),

@@ -14,6 +14,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
@@ -178,16 +179,16 @@ struct TableSort<'a> {
 
 impl TableSort<'_> {
     fn run(mut self, mut output: JobOutput) -> Result<Outcome, JobError> {
-        let sample = self.passes.sample(SAMPLED_SPLITS)?;
+        let mut sample = self.passes.sample(SAMPLED_SPLITS)?;
         let rows_bytes = self.table.rows_bytes(&sample);
         let cutoff = self.config.limit.and_then(|limit| {
             let about = scaled(sample.rows, rows_bytes, sample.bytes);
             Cutoff::new(&sample.keys, self.table.rows().unwrap_or(about), limit)
         });
-        let mut spilled = self.spill(&sample, rows_bytes, cutoff.as_ref())?;
+        let mut spilled = self.spill(&mut sample, rows_bytes, cutoff.as_ref())?;
         if cutoff.is_some() && spilled.has_too_few(self.config.limit) {
             // The sample misled.
-            spilled = self.spill(&sample, rows_bytes, None)?;
+            spilled = self.spill(&mut sample, rows_bytes, None)?;
         }
         let Spilled {
             plan,
@@ -247,10 +248,11 @@ impl TableSort<'_> {
         })
     }
 
-    /// Pass one: the rows that are wanted, most likely, in partitions.
+    /// Pass one: the rows that are wanted, most likely, in partitions. Where a row is longer than a
+    /// block, it begins again with longer blocks, which the sample asks for then.
     fn spill(
         &mut self,
-        sample: &RowSample,
+        sample: &mut RowSample,
         rows_bytes: u64,
         cutoff: Option<&Cutoff>,
     ) -> Result<Spilled, JobError> {
@@ -291,7 +293,15 @@ impl TableSort<'_> {
             lanes.push(None); // what is beyond the cutoff
             pass.partition.lanes = Arc::new(lanes);
         }
-        let (mut partitions, read) = self.passes.partition("pass_one", &pass, &scratch)?;
+        let long_row = Arc::clone(&pass.partition.long_row);
+        let partitioned = self.passes.partition("pass_one", &pass, &scratch);
+        if partitioned.is_err() && long_row.load(Relaxed) > 0 {
+            // Again, with room for it in a block, and for others that are longer than sampled ones.
+            sample.longest_row = long_row.load(Relaxed).max(2 * plan.block_bytes);
+            drop((pass, scratch));
+            return self.spill(sample, rows_bytes, cutoff);
+        }
+        let (mut partitions, read) = partitioned?;
         if let Some(limit) = self.config.limit {
             (partitions, _) = limit::first(partitions, limit);
         }
@@ -313,6 +323,7 @@ impl TableSort<'_> {
         TablePlan::new(&TableShape {
             rows_bytes,
             row_bytes: usize::try_from(sample.bytes / sample.rows.max(1)).unwrap_or(usize::MAX),
+            longest_row: sample.longest_row,
             memory_bytes: self.config.memory_bytes,
             workers: workers(),
             devices: (self.config.scratch.len(), self.lanes),

@@ -35,6 +35,8 @@ pub struct RowSample {
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of the longest.
+    pub longest_row: usize,
     /// The bytes of files that they were decoded from.
     pub read_bytes: u64,
 }
@@ -91,6 +93,7 @@ impl Stage for Sampler {
                 for row in rows.iter() {
                     sample.rows += 1;
                     sample.bytes += row.len() as u64;
+                    sample.longest_row = sample.longest_row.max(row.len());
                     let key = shape.key(row);
                     held += key.len();
                     sample.keys.push(key.to_vec());
@@ -110,6 +113,7 @@ impl Stage for Sampler {
             let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
             found.rows += sample.rows;
             found.bytes += sample.bytes;
+            found.longest_row = found.longest_row.max(sample.longest_row);
             found.read_bytes += bytes as u64;
             found.keys.extend(sample.keys);
         }

@@ -19,7 +19,7 @@ pub use deal::Deal;
 pub use entries::ENTRY_BYTES;
 pub use file_blocks::FileBlocks;
 pub use partition::{Partition, combiner_memory};
-pub use partition_rows::{LONGEST_BLOCK, PartitionRows, RowSource, TakeRows, pieces_of};
+pub use partition_rows::{PartitionRows, RowSource, TakeRows, pieces_of};
 pub use receive::{Receive, ReceiveStats};
 pub use row_encoding::{RowEncoder, RowEncoding};
 pub use row_files::RowFiles;

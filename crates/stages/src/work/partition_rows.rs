@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -21,9 +22,6 @@ use crate::extent::Extent;
 use crate::ports::{BLOCKS, SPLITS};
 use crate::totals::{Total, Totals};
 use crate::work::open_blocks::OpenBlocks;
-
-/// The longest block of rows, and so the longest row.
-pub const LONGEST_BLOCK: usize = 256 << 10;
 
 /// Takes some rows of a split.
 pub type TakeRows<'a> = &'a mut dyn FnMut(Rows<'_>) -> Result<(), StageError>;
@@ -66,6 +64,8 @@ pub struct PartitionRows {
     pub lasting: Option<Arc<Pool>>,
     /// Counts the rows of each partition.
     pub totals: Arc<Totals>,
+    /// The length of a row that no block has room for, if there was one.
+    pub long_row: Arc<AtomicUsize>,
 }
 
 impl StageSpec for PartitionRows {
@@ -152,6 +152,7 @@ impl Stage for RowPartitioner {
                 places.clear();
                 for row in rows.iter() {
                     if row.len() > block_bytes {
+                        self.partition.long_row.fetch_max(row.len(), Relaxed);
                         return Err(too_long(row.len(), block_bytes).into());
                     }
                     let around = (&[][..], shape.behind_key(row));
@@ -176,15 +177,10 @@ impl Stage for RowPartitioner {
 }
 
 fn too_long(row_bytes: usize, block_bytes: usize) -> Failure {
-    Failure::bad_input(match row_bytes > LONGEST_BLOCK {
-        true => format!(
-            "a row has {row_bytes} bytes, and rows may have {LONGEST_BLOCK}; leave long columns out"
-        ),
-        false => format!(
-            "a row has {row_bytes} bytes, and with this memory a row may have {block_bytes}; use more \
-             memory"
-        ),
-    })
+    Failure::bad_input(format!(
+        "a row has {row_bytes} bytes, and no sampled row was longer than a block of {block_bytes} \
+         bytes; sort the files with such rows alone, on one machine"
+    ))
 }
 
 /// A buffer that was read, as the bytes of its extent's pieces; its memory is free when the last

@@ -66,6 +66,7 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
         let sample = KeySample::read(path)?;
         all.rows += sample.rows;
         all.bytes += sample.bytes;
+        all.longest_row = all.longest_row.max(sample.longest_row);
         all.rows_bytes += sample.rows_bytes;
         all.all_rows += sample.all_rows;
         all.number_bytes = sample.number_bytes;
@@ -77,6 +78,7 @@ pub fn run(config: &Config, _handle: &RunHandle) -> Result<Outcome, JobError> {
     let plan = TablePlan::new(&TableShape {
         rows_bytes: all.rows_bytes,
         row_bytes,
+        longest_row: all.longest_row,
         memory_bytes: config.memory_bytes,
         workers: config.workers,
         devices: config.devices,

@@ -15,6 +15,8 @@ pub struct KeySample {
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of the longest.
+    pub longest_row: usize,
     /// About how many bytes all rows of the splits have.
     pub rows_bytes: u64,
     /// About how many rows these are.

@@ -96,6 +96,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let shape = TableShape {
         rows_bytes: config.room_bytes * endpoints as u64, // as if all got as much
         row_bytes: config.row_bytes,
+        longest_row: 0, // blocks tell
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (devices, devices),

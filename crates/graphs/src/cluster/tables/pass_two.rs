@@ -126,6 +126,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let plan = TablePlan::new(&TableShape {
         rows_bytes: spans.clone().sum::<usize>() as u64,
         row_bytes: config.row_bytes,
+        longest_row: 0, // blocks tell
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (devices, lanes),

@@ -77,6 +77,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let sample = KeySample {
         rows: found.rows,
         bytes: found.bytes,
+        longest_row: found.longest_row,
         rows_bytes,
         all_rows: table.rows().unwrap_or_else(rows_about),
         number_bytes: table.shape().number_bytes(),

@@ -227,6 +227,7 @@ impl<'a> TablePasses<'a> {
             spare_blocks: plan.spare_blocks,
             lasting: scratch.pool(),
             totals: Arc::new(Totals::default()),
+            long_row: Arc::default(),
         };
         let write = WriteBlocks {
             disk: self.disk.clone(),
