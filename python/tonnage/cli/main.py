@@ -27,6 +27,8 @@ def main() -> None:
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # Ignored under nohup.
         signal.signal(signal.SIGHUP, _terminate)
     sys.unraisablehook = _unraisable
+    # Arrow's own heap keeps what is freed, beyond --memory (docs/decisions/0025).
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         # Imported here: it takes a tenth of a second, in which a signal may come.
         from tonnage.cli import commands
