@@ -7,7 +7,7 @@
 
 /// Free memory at the end of a heap that is kept.
 const KEPT_BYTES: libc::c_int = 256 << 20;
-/// Allocations from this size on are mapped alone, the most that glibc allows.
+/// Allocations from this size on are mapped alone: between small ones they would leave holes.
 const MAPPED_BYTES: libc::c_int = 4 << 20;
 /// By how much heaps grow.
 const GROWTH_BYTES: libc::c_int = 4 << 20;

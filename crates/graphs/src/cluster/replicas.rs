@@ -185,7 +185,7 @@ fn receive_notices(connection: &mut Incoming, handle: &RunHandle) -> Option<Vec<
     // Nothing but names, so that it stays in its directory.
     let stays = |notice: &ReplicaNotice| {
         let mut parts = Path::new(&notice.name).components();
-        parts.all(|part| matches!(part, Component::Normal(_)))
+        !notice.name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
     };
     table.iter().all(stays).then_some(table)
 }

@@ -48,7 +48,7 @@ def parse_order(text: str) -> list[ColumnOrder]:
     return order
 
 
-def is_of(key: str, columns: Iterable[str]) -> bool:
+def is_column_or_field(key: str, columns: Iterable[str]) -> bool:
     """Whether a key is one of these columns, or a field of one: ``user.id`` of ``user``."""
     return any(key == column or key.startswith(f"{column}.") for column in columns)
 

@@ -10,7 +10,7 @@ from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.sort.compression import parse_compression
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
-from tonnage.run.sort.order import ColumnOrder, folders_first, is_of, parse_order
+from tonnage.run.sort.order import ColumnOrder, folders_first, is_column_or_field, parse_order
 from tonnage.run.sort.schema import parse_schema, schema_message
 from tonnage.run.sort.table_input import AUTO, TableInput, find_tables, input_format
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
@@ -186,7 +186,9 @@ def _uncompressed(
 
 
 def _refuse_dropped_keys(keys: Sequence[ColumnOrder], kept: Sequence[str] | None) -> None:
-    dropped = [key.name for key in keys if kept is not None and not is_of(key.name, kept)]
+    dropped = [
+        key.name for key in keys if kept is not None and not is_column_or_field(key.name, kept)
+    ]
     if dropped:
         raise core.UsageError(
             f"the rows are ordered by the column {dropped[0]!r}; keep it, too", setting="columns"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.base import core
 from tonnage.run.sort.csv_beginning import CsvBeginning
 from tonnage.run.sort.dialect import DELIMITERS, Dialect
-from tonnage.run.sort.order import ColumnOrder, is_of, join_names
+from tonnage.run.sort.order import ColumnOrder, is_column_or_field, join_names
 from tonnage.run.sort.schema import read_schema, schema_message
 
 if TYPE_CHECKING:
@@ -88,11 +88,13 @@ def json_columns(
         schema = _without_moments(schema, {*keys, *(given.names if given is not None else [])})
     names = [*schema.names, *in_folders]
     unknown = [name for name in columns or [] if name not in names]
-    unknown += [name for name in keys if not is_of(name, names)]
+    unknown += [name for name in keys if not is_column_or_field(name, names)]
     if unknown:
         raise core.UsageError(
             f"there is no column {unknown[0]!r}; the columns are {join_names(names)}",
-            setting="columns" if is_of(unknown[0], names) else _setting(unknown[0], keys, folders),
+            setting="columns"
+            if is_column_or_field(unknown[0], names)
+            else _setting(unknown[0], keys, folders),
         )
     config = _config(JSON, schema_message(schema), order, columns, output, dialect)
     config["typed_text"]["input"]["folder_schema"] = folder_schema
